@@ -3,6 +3,7 @@
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edit::Edit;
+use crate::explain::advice::selection::options;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 
@@ -124,6 +125,18 @@ impl Finding {
     pub(super) fn predicted_by(self, change: Change, option: impl Into<String>) -> Finding {
         let launches = self.launches.clone();
         self.predicted_by_all(vec![AppliedChange { change, launches }], option)
+    }
+
+    /// Sets the changes from which the saving is predicted, with the options that make them.
+    pub(super) fn predicted_with(self, context: &RuleContext<'_, '_>, changes: Vec<AppliedChange>) -> Finding {
+        let options = options(context, &changes);
+        self.predicted_by_all(changes, options)
+    }
+
+    /// Sets a change of all affected launches from which the saving is predicted, with the options that make it.
+    pub(super) fn predicted_as(self, context: &RuleContext<'_, '_>, change: Change) -> Finding {
+        let launches = self.launches.clone();
+        self.predicted_with(context, vec![AppliedChange { change, launches }])
     }
 
     /// Sets several changes from which the saving is predicted, and the `options` that make them.

@@ -3,7 +3,7 @@
 
 use super::around::{first_of_list, is_certain, run_around};
 use super::shell::FoundCall;
-use super::{EditRefusal, Splice, refuse};
+use super::{EditRefusal, Splice, refuse, splice};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{HAS_DESTINATION, joins};
 use crate::patterns::script::{Part, Script, Simple, Word};
@@ -22,7 +22,7 @@ pub(super) fn adjacent(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
     let calls: Vec<&Simple<'_>> = run.iter().map(|(_, call)| *call).collect();
     let Some(text) = merged(script, &calls, call) else { return refused() };
     let range = script.node(run[0].0).range.start..script.node(run[run.len() - 1].0).range.end;
-    Ok(vec![Splice { range, text: text.into_bytes() }])
+    Ok(vec![splice(range, text)])
 }
 
 /// Returns the call of the program that a statement consists of.

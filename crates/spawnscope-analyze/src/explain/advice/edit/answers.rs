@@ -7,11 +7,11 @@ use std::ops::Range;
 use super::around::{Around, LoopKind, insertion_at, is_certain, only_reads, only_reads_files, statements};
 use super::line_each::{LineEach, answers_each_line, is_interpreter, looped_code};
 use super::lookup::{Chosen, chosen_line, is_condition};
-use super::many::{position_of, splice};
+use super::many::position_of;
 use super::once::FILTERS;
 use super::one_line::is_one_line;
 use super::shell::{FoundCall, unused_variable, used};
-use super::{EditRefusal, Splice, refuse, spliced};
+use super::{EditRefusal, Splice, refuse, refuse_if, splice, spliced};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Script, Word, identifiers, names};
 use crate::patterns::words::Words;
@@ -85,10 +85,7 @@ impl<'t> Question<'_, '_, 't> {
         let script = self.call.script;
         let before = self.around.body.start..script.node(self.statement).range.start;
         let leaves = script.calls_in(&before).any(|program| LEAVE_THE_ROUND.contains(&program));
-        match leaves {
-            true => refuse("the loop does not ask in each round"),
-            false => Ok(()),
-        }
+        refuse_if(leaves, "the loop does not ask in each round")
     }
 
     /// Returns the words of the loop as they are written, if they can be expanded twice.
@@ -234,9 +231,7 @@ impl<'t> Question<'_, '_, 't> {
     fn about_words(&self) -> Result<String, EditRefusal> {
         let (script, call) = (self.call.script, self.call);
         let each = self.each_line()?;
-        if !self.only_reads() {
-            return refuse("the loop has commands that may change the answer");
-        }
+        refuse_if(!self.only_reads(), "the loop has commands that may change the answer")?;
         let range = &script.node(call.command).range;
         let last = script.node(call.pipeline[call.pipeline.len() - 1]).range.end;
         let filters = name(script.source(&(range.end..last)));
@@ -369,9 +364,7 @@ impl<'t> Question<'_, '_, 't> {
             return Ok(format!("{} | {filters}", self.rounds(source, echo)?));
         }
         // bc prints nothing for an error, such as a division by zero. A mark shows where each answer ends.
-        if call.rewrite.program != b"bc" || call.pipeline.len() > 2 {
-            return refuse("bc may print nothing");
-        }
+        refuse_if(call.rewrite.program != b"bc" || call.pipeline.len() > 2, "bc may print nothing")?;
         let marked = self.rounds(source, &format!("{echo}; echo 'print \"#\\n\"'"))?;
         Ok(format!("{marked} | {filters} | awk '$0 == \"#\" {{ print line; line = \"\"; next }} {{ line = $0 }}'"))
     }
@@ -472,7 +465,7 @@ impl<'t> Question<'_, '_, 't> {
                     false => used(script, &variable, range.end),
                 };
                 let at = script.node(self.statement).range.start;
-                vec![insertion_at(script.text, at, &read(&variable)), Splice { range, text }]
+                vec![insertion_at(script.text, at, &read(&variable)), splice(range, text)]
             }
         }
     }

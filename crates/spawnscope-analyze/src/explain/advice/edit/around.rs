@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::many::writes_file;
 use super::shell::FoundCall;
-use super::{EditRefusal, Splice, refuse};
+use super::{EditRefusal, Splice, refuse, splice};
 use crate::model::launch::base_name;
 use crate::patterns::queries::GIT_READS;
 use crate::patterns::script::{Kind, Part, Script, Word, names};
@@ -278,7 +278,7 @@ pub(super) fn insertion_at(text: &[u8], at: usize, commands: &str) -> Splice {
         true => [commands.as_bytes(), b"\n", indentation].concat(),
         false => [commands.as_bytes(), b"; "].concat(),
     };
-    Splice { range: at..at, text }
+    splice(at..at, text)
 }
 
 /// Whether a script may end or do something else when a command fails.

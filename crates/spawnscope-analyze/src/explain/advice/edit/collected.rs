@@ -4,9 +4,9 @@
 use std::ops::Range;
 
 use super::around::{Around, loops_around, statement_at};
-use super::many::{directory_of, is_kept, operand_of, splice, writes_file};
+use super::many::{directory_of, is_kept, operand_of, writes_file};
 use super::shell::{FoundCall, unused_variable};
-use super::{EditRefusal, Splice, refuse};
+use super::{EditRefusal, Splice, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{FILE_CHANGERS, joins};
 use crate::patterns::script::{Kind, Script, Simple, Word, identifiers};
@@ -39,9 +39,7 @@ struct Lifted<'t> {
 /// Replaces the calls in a loop by one after it.
 pub(super) fn collected(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
-    if call.rewrite.dialect != Dialect::Bash {
-        return refuse("the loop has other commands, too");
-    }
+    refuse_if(call.rewrite.dialect != Dialect::Bash, "the loop has other commands, too")?;
     let (around, lifted) = outermost(call)?;
     let mut splices = Vec::new();
     let (mut arrays, mut after): (Vec<(String, String)>, Vec<String>) = (Vec::new(), Vec::new());
@@ -227,9 +225,7 @@ fn check_rest(call: &FoundCall<'_, '_>, around: &Around<'_>, lifted: &[Lifted<'_
     let from = script.node(call.command).range.start;
     let may_repeat =
         lifted.iter().all(|each| script.program(each.command).is_some_and(|program| IDEMPOTENT.contains(&program)));
-    if !call.rewrite.is_distinct && !may_repeat {
-        return refuse("some of the calls have the same arguments");
-    }
+    refuse_if(!call.rewrite.is_distinct && !may_repeat, "some of the calls have the same arguments")?;
     let redirections = &script.text[around.body.end..script.node(around.node).range.end];
     if redirections.windows(2).any(|two| two == b"2>" || two == b"&>") {
         return refuse("the errors of the loop are redirected");
@@ -254,9 +250,7 @@ fn check_rest(call: &FoundCall<'_, '_>, around: &Around<'_>, lifted: &[Lifted<'_
             Kind::Function => false,
             _ => true,
         };
-        if !may_stay {
-            return refuse("the loop has other commands, too");
-        }
+        refuse_if(!may_stay, "the loop has other commands, too")?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Edits of recipes that make the directory of their target each time: `mkdir -p $(dir $@)` becomes an order-only prerequisite, which make checks
 //! without a launch.
 
-use super::{EditRefusal, Splice, refuse};
+use super::{EditRefusal, Splice, refuse, splice};
 
 /// How recipes name the directory of their target.
 const OF_TARGET: [&[u8]; 6] = [b"$(@D)", b"${@D}", b"\"$(@D)\"", b"$(dir $@)", b"\"$(dir $@)\"", b"$(dir $(@))"];
@@ -32,17 +32,15 @@ pub(super) fn splices(makefile: &[u8], line: u32) -> Result<Vec<Splice>, EditRef
     }
     let (start, text) = lines[rule];
     let end = start + text.trim_ascii_end().len();
-    let mut splices = vec![
-        Splice { range: end..end, text: b" | $$(@D)/.".to_vec() },
-        Splice { range: lines[own].0..lines[own].0 + lines[own].1.len(), text: Vec::new() },
-    ];
+    let mut splices =
+        vec![splice(end..end, b" | $$(@D)/."), splice(lines[own].0..lines[own].0 + lines[own].1.len(), "")];
     if !contains(&makefile[..start], b".SECONDEXPANSION") {
-        splices.push(Splice { range: start..start, text: b".SECONDEXPANSION:\n".to_vec() });
+        splices.push(splice(start..start, b".SECONDEXPANSION:\n"));
     }
     if !contains(makefile, b"\n%/.:") {
         let newline: &[u8] = if makefile.ends_with(b"\n") { b"" } else { b"\n" };
         let rule = [newline, b"\n.PRECIOUS: %/.\n%/.:\n\t", prefix, b"mkdir -p $@\n"].concat();
-        splices.push(Splice { range: makefile.len()..makefile.len(), text: rule });
+        splices.push(splice(makefile.len()..makefile.len(), rule));
     }
     Ok(splices)
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::shell::ShellRewrite;
-use super::{EditRefusal, Splice, package, refuse};
+use super::{EditRefusal, Splice, package, refuse, refuse_if, splice};
 
 /// The name of the variable that stands for what make expands, before a number.
 const EXPANDED: &str = "MADE_BY_MAKE_";
@@ -89,16 +89,14 @@ impl<'t> Code<'t> {
 
     /// Returns the changes of the file for changes of the code.
     pub(super) fn translated(&self, splices: Vec<Splice>) -> Result<Vec<Splice>, EditRefusal> {
-        let translate = |splice: Splice| {
-            let range = self.positions[splice.range.start]..self.positions[splice.range.end];
-            let text = String::from_utf8_lossy(&splice.text);
+        let translate = |change: Splice| {
+            let range = self.positions[change.range.start]..self.positions[change.range.end];
+            let text = String::from_utf8_lossy(&change.text);
             if self.is_json {
                 let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
-                return Ok(Splice { range, text: text.into_bytes() });
+                return Ok(splice(range, text));
             }
-            if text.contains('\n') {
-                return refuse("the change needs several lines, and a recipe has one shell for each");
-            }
+            refuse_if(text.contains('\n'), "the change needs several lines, and a recipe has one shell for each")?;
             let text = self.expanded.iter().enumerate().fold(text.replace('$', "$$"), |text, (number, expanded)| {
                 let (name, expanded) = (format!("$${{{EXPANDED}{number}"), String::from_utf8_lossy(expanded));
                 text.replace(&format!("{name}}}"), &expanded)
@@ -106,7 +104,7 @@ impl<'t> Code<'t> {
             });
             match text.contains(EXPANDED) {
                 true => refuse("make expands what the shell would have to change"),
-                false => Ok(Splice { range, text: text.into_bytes() }),
+                false => Ok(splice(range, text)),
             }
         };
         splices.into_iter().map(translate).collect()

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::shell::FoundCall;
-use super::{EditRefusal, Splice, refuse};
+use super::{EditRefusal, Splice, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::model::launch::base_name;
 use crate::patterns::script::{Kind, Script, Word, identifiers, names};
@@ -20,9 +20,7 @@ const LASTING: Words = Words(
 
 /// Passes many inputs at once.
 pub(super) fn pass_many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
-    if call.rewrite.has_failures {
-        return refuse(format!("{} failed", call.program()));
-    }
+    refuse_if(call.rewrite.has_failures, format!("{} failed", call.program()))?;
     let words: Vec<Vec<u8>> = call.simple.words.iter().map(|word| word.literal().unwrap_or_default()).collect();
     match call.rewrite.program.ends_with(b"find") {
         true => find(call, &words),
@@ -38,7 +36,7 @@ fn find(call: &FoundCall<'_, '_>, words: &[Vec<u8>]) -> Result<Vec<Splice>, Edit
         return refuse("`{}` is not the last argument of the command");
     }
     let last = words.len() - 1;
-    let plus = Splice { range: call.simple.words[last].range.clone(), text: b"+".to_vec() };
+    let plus = splice(call.simple.words[last].range.clone(), b"+");
     let body = looped(call, &words[exec + 1..last - 1], exec + 1, None)?;
     Ok(body.into_iter().chain([plus]).collect())
 }
@@ -61,7 +59,7 @@ fn xargs(call: &FoundCall<'_, '_>, words: &[Vec<u8>]) -> Result<Vec<Splice>, Edi
     // With a placeholder, an input is a line, and xargs does nothing without inputs.
     let separator = if options.has_separator { " -r" } else { " -r -d '\\n'" };
     let end = call.simple.words[0].range.end;
-    splices.push(Splice { range: end..end, text: separator.as_bytes().to_vec() });
+    splices.push(splice(end..end, separator.as_bytes().to_vec()));
     let uses: Vec<usize> = (0..command.len()).filter(|at| contains(&command[*at], placeholder)).collect();
     match uses[..] {
         [at] if at + 1 == command.len() && command[at] == *placeholder && at > 0 => {
@@ -80,7 +78,7 @@ fn xargs(call: &FoundCall<'_, '_>, words: &[Vec<u8>]) -> Result<Vec<Splice>, Edi
 /// Removes a word and the blanks before it.
 fn without(call: &FoundCall<'_, '_>, at: usize) -> Splice {
     let words = &call.simple.words;
-    Splice { range: words[at - 1].range.end..words[at].range.end, text: Vec::new() }
+    splice(words[at - 1].range.end..words[at].range.end, "")
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {
@@ -110,7 +108,7 @@ fn looped(
     let body = name(&with_variable(code, file, placeholder, parameter)?);
     let end = if body.contains('\n') { "\n" } else { "; " };
     let text = format!("'for {file}; do {body}{end}done'{shell_name}");
-    Ok(vec![Splice { range, text: text.into_bytes() }])
+    Ok(vec![splice(range, text)])
 }
 
 /// Returns code with a variable in place of the parameter or the placeholder. It must do the same when it is
@@ -123,9 +121,7 @@ fn with_variable(code: &[u8], file: &str, placeholder: Option<&[u8]>, parameter:
     if [&b"'"[..], b"<<", b" #", b"\n#", b":=", b"+=", b"++"].iter().any(has_part) {
         return refuse("the shell code contains quotes, counters or comments");
     }
-    if (0..script.len()).any(|index| lasts(&script, index)) {
-        return refuse("the shell code affects the next input, too");
-    }
+    refuse_if((0..script.len()).any(|index| lasts(&script, index)), "the shell code affects the next input, too")?;
     let uses = match placeholder {
         Some(placeholder) => words_that_are(&script, placeholder),
         None => parameters(code, parameter),

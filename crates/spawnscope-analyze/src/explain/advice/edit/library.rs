@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use super::command::{CommandWord, FoundLaunch, Usage, line_start};
-use super::{EditRefusal, PythonRewrite, Splice, perl, python, refuse};
+use super::{EditRefusal, PythonRewrite, Splice, perl, python, refuse, splice};
 use crate::explain::advice::phrases::name;
 use crate::model::launch::base_name;
 use spawnscope_data::event::Language;
@@ -100,7 +100,7 @@ impl LibraryRewrite {
     }
 
     /// Returns what the new code does in another way.
-    pub(in crate::explain::advice) fn limit(&self) -> &'static str {
+    pub(super) fn limit(&self) -> &'static str {
         const MESSAGES: &str =
             "errors are then reported in the words of the language, and blanks in a name no longer separate words";
         self.row(false).map(|(row, _)| row.limit).filter(|limit| !limit.is_empty()).unwrap_or(MESSAGES)
@@ -141,7 +141,7 @@ impl LibraryRewrite {
         for module in modules {
             splices.extend(if is_python { python::import(text, module)? } else { perl::import(text, module) });
         }
-        splices.push(Splice { range: launch.range.clone(), text: used.into_bytes() });
+        splices.push(splice(launch.range.clone(), used));
         Ok(splices)
     }
 

@@ -2,10 +2,10 @@
 //! an array, `grep -q "$word" FILE` a pattern. Numbers of `seq` become those of the shell.
 
 use super::around::{Around, is_used_outside, loops_around, only_reads};
-use super::many::{is_kept, splice};
+use super::many::is_kept;
 use super::one_line::is_one_line;
 use super::shell::{FoundCall, unused_variable};
-use super::{EditRefusal, Splice, collected, many, refuse};
+use super::{EditRefusal, Splice, collected, many, refuse, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{For, Kind, Part, Word, names};
 use crate::patterns::shells::Dialect;

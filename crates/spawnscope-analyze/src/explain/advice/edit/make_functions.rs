@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use super::Splice;
 use super::makefile::{call_at, can_be};
+use super::{Splice, splice};
 use crate::explain::advice::phrases::name;
 
 /// Returns the changes of all calls whose recorded commands a function does exactly, and these commands.
@@ -24,7 +24,7 @@ pub(super) fn splices(commands: &BTreeSet<Vec<u8>>, text: &[u8]) -> (Vec<Splice>
         };
         let is_inside = splices.last().is_some_and(|last| last.range.end > at);
         if !is_inside && recorded.iter().all(|command| function.is_exact(command)) {
-            splices.push(Splice { range: at..at + inside.len() + 3, text: function.text.into_bytes() });
+            splices.push(splice(at..at + inside.len() + 3, function.text));
             replaced.extend(recorded.into_iter().cloned());
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{EditRefusal, Splice, make_functions, refuse};
+use super::{EditRefusal, Splice, make_functions, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 
 /// Commands whose output make read.
@@ -67,13 +67,13 @@ impl MakeRewrite {
 
 fn splices_of(definition: &Definition<'_>) -> Vec<Splice> {
     let operator = definition.operator_at..definition.operator_at + definition.operator.len();
-    let once = Splice { range: operator, text: b":=".to_vec() };
+    let once = splice(operator, b":=");
     if definition.operator == b"=" {
         return vec![once];
     }
     let condition = [b"ifeq ($(origin ", definition.name, b"),undefined)\n"].concat();
-    let before = Splice { range: definition.start..definition.start, text: condition };
-    let after = Splice { range: definition.end..definition.end, text: b"\nendif".to_vec() };
+    let before = splice(definition.start..definition.start, condition);
+    let after = splice(definition.end..definition.end, b"\nendif");
     vec![before, once, after]
 }
 
@@ -203,13 +203,13 @@ fn check(makefile: &[u8], all: &[Definition<'_>], definition: &Definition<'_>) -
             .take_while(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(byte))
             .count();
         let inside = definition.value.get(at..at + length).unwrap_or_default();
-        if !matches!(next, b'(' | b'{')
-            || length == 0
-            || inside.iter().all(u8::is_ascii_digit)
-            || matches!(inside, b"call" | b"eval" | b"foreach")
-        {
-            return refuse(format!("`{own}` depends on where it is used"));
-        }
+        refuse_if(
+            !matches!(next, b'(' | b'{')
+                || length == 0
+                || inside.iter().all(u8::is_ascii_digit)
+                || matches!(inside, b"call" | b"eval" | b"foreach"),
+            format!("`{own}` depends on where it is used"),
+        )?;
         let is_later = all.iter().any(|other| other.name == inside && other.start >= definition.start)
             || is_set_for_a_target(makefile, inside);
         let is_included = !all.iter().any(|other| other.name == inside) && has_include_after(makefile, definition.end);

@@ -3,7 +3,6 @@
 //! order of the inputs, and so of the output.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use super::adjacent::is_one_substitution;
 use super::around::{
@@ -12,7 +11,7 @@ use super::around::{
 };
 use super::line_each::looped_code;
 use super::shell::FoundCall;
-use super::{EditRefusal, Splice, adjacent, answers, collected, lookup, pairs, refuse};
+use super::{EditRefusal, Splice, adjacent, answers, collected, lookup, pairs, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{HAS_DESTINATION, joins};
 use crate::model::launch::base_name;
@@ -61,9 +60,7 @@ fn in_place_of_loop(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Result<Ve
         LoopKind::Words(name) | LoopKind::Lines(name) => variable == Some(name),
         LoopKind::Other => false,
     });
-    if call.script.node(statement.list).parent != Some(loops[0].node) {
-        return refuse("the loop has other commands, too");
-    }
+    refuse_if(call.script.node(statement.list).parent != Some(loops[0].node), "the loop has other commands, too")?;
     let Some(direct) = direct.filter(|at| is_alone(call.script, &loops[..=*at])) else {
         let xargs = xargs(call, position, "xargs -r0");
         return through_pipe(call, &loops[0], &statement, &[position], ["\\0", &xargs?]);
@@ -139,10 +136,6 @@ fn code(call: &FoundCall<'_, '_>) -> Option<Splice> {
     looped_code(call.script, call.simple).map(|(at, code)| splice(call.simple.words[at].range.clone(), code))
 }
 
-pub(super) fn splice(range: Range<usize>, text: impl Into<String>) -> Splice {
-    Splice { range, text: text.into().into_bytes() }
-}
-
 /// Replaces `while read -r line; do program "$line"; done` by xargs, which reads the same lines.
 fn lines(
     call: &FoundCall<'_, '_>,
@@ -159,9 +152,7 @@ fn lines(
     let is_in_pipeline = node.parent.is_some_and(|pipeline| script.children(pipeline).count() > 1);
     // The last part of a pipeline only leaves its subshell.
     let leaves_subshell = is_in_pipeline && !matches!(statement.if_failed, None | Some(b":" | b"true"));
-    if leaves_subshell && names(script.text, b"lastpipe") {
-        return refuse("with lastpipe, the loop leaves the script");
-    }
+    refuse_if(leaves_subshell && names(script.text, b"lastpipe"), "with lastpipe, the loop leaves the script")?;
     let if_failed = statement.if_failed.filter(|_| !leaves_subshell).map(|command| format!(" || {}", name(command)));
     splices.extend(if_failed.map(|text| splice(node.range.end..node.range.end, text)));
     Ok(splices)
@@ -170,9 +161,7 @@ fn lines(
 /// Returns the call through xargs, without its input.
 fn xargs(call: &FoundCall<'_, '_>, position: usize, xargs: &str) -> Result<String, EditRefusal> {
     let script = call.script;
-    if position + 1 != call.simple.words.len() {
-        return refuse("the file is not the last argument");
-    }
+    refuse_if(position + 1 != call.simple.words.len(), "the file is not the last argument")?;
     let range = &script.node(call.command).range;
     let word = &call.simple.words[position].range;
     let before = match looped_code(script, call.simple) {
@@ -226,10 +215,7 @@ fn check_only_computes(script: &Script<'_>, around: &Around<'_>, statement: &Sta
     };
     let are_known = statements(script, around).iter().all(|list| *list == statement.list || is_assignment(list));
     let does_more = (0..script.len()).any(|index| does_more(script, around, index));
-    match statement.if_failed.is_none() && are_known && !does_more {
-        true => Ok(()),
-        false => refuse("the loop has other commands, too"),
-    }
+    refuse_if(!(statement.if_failed.is_none() && are_known && !does_more), "the loop has other commands, too")
 }
 
 /// Whether a part of a loop does more than to compute words: a substitution in its body, or a
@@ -289,13 +275,9 @@ fn check_variable(
     variable: &[u8],
     position: usize,
 ) -> Result<(), EditRefusal> {
-    if position_of(call, variable)? != position {
-        return refuse("the variable of the loop is not used exactly once");
-    }
+    refuse_if(position_of(call, variable)? != position, "the variable of the loop is not used exactly once")?;
     let is_used = |each: &Redirection<'_>| mentions(call.script, &each.target, variable);
-    if call.simple.redirections.iter().any(is_used) {
-        return refuse("each call has its own input or output");
-    }
+    refuse_if(call.simple.redirections.iter().any(is_used), "each call has its own input or output")?;
     if is_used_outside(call.script, around.node, variable) {
         return refuse(format!("`${}` is used after the loop", name(variable)));
     }
@@ -347,7 +329,7 @@ fn check_destination(call: &FoundCall<'_, '_>, command: usize, position: usize) 
     let mut files: Vec<&[u8]> =
         call.rewrite.calls.iter().filter_map(|arguments| Some(base_name(arguments.get(position - 1)?))).collect();
     files.sort_unstable();
-    if files.windows(2).any(|two| two[0] == two[1]) { refuse("several files have the same name") } else { Ok(()) }
+    refuse_if(files.windows(2).any(|two| two[0] == two[1]), "several files have the same name")
 }
 
 /// Whether a redirection also is right for the call that replaces several.
@@ -364,15 +346,11 @@ fn is_question(call: &FoundCall<'_, '_>) -> bool {
 /// Checks that one call may replace all calls.
 fn check_many(call: &FoundCall<'_, '_>) -> Result<(), EditRefusal> {
     let failed = if is_question(call) { call.rewrite.has_errors } else { call.rewrite.has_failures };
-    if failed {
-        return refuse(format!("{} failed, and the loop went on", call.program()));
-    }
+    refuse_if(failed, format!("{} failed, and the loop went on", call.program()))?;
     let bytes: usize = call.rewrite.calls.iter().flatten().map(|argument| argument.len() + 9).sum();
-    if bytes > MAX_BYTES {
-        return refuse("the words might not fit into one call");
-    }
-    match call.substitution.is_some() || call.simple.redirections.iter().all(is_kept) {
-        true => Ok(()),
-        false => refuse("each call has its own input or output"),
-    }
+    refuse_if(bytes > MAX_BYTES, "the words might not fit into one call")?;
+    refuse_if(
+        !(call.substitution.is_some() || call.simple.redirections.iter().all(is_kept)),
+        "each call has its own input or output",
+    )
 }

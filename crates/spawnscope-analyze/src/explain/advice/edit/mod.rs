@@ -119,6 +119,16 @@ fn refuse<T>(reason: impl Into<String>) -> Result<T, EditRefusal> {
     Err(EditRefusal(reason.into()))
 }
 
+/// Refuses an edit with this reason if a condition holds.
+fn refuse_if(is_refused: bool, reason: impl Into<String>) -> Result<(), EditRefusal> {
+    if is_refused { refuse(reason) } else { Ok(()) }
+}
+
+/// Returns the replacement of a part of a file.
+fn splice(range: Range<usize>, text: impl Into<Vec<u8>>) -> Splice {
+    Splice { range, text: text.into() }
+}
+
 impl Edit {
     /// Returns an edit that changes nothing, for tests of how edits are shown.
     #[doc(hidden)]
@@ -178,7 +188,7 @@ fn difference(before: &[u8], after: &[u8]) -> Splice {
     let start = before.iter().zip(after).take_while(|(one, other)| one == other).count();
     let ends = before[start..].iter().rev().zip(after[start..].iter().rev());
     let end = ends.take_while(|(one, other)| one == other).count();
-    Splice { range: start..before.len() - end, text: after[start..after.len() - end].to_vec() }
+    splice(start..before.len() - end, after[start..after.len() - end].to_vec())
 }
 
 /// Replaces parts of a text.

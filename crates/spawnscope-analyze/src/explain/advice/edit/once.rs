@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::around::{insertion_at, list_of, loops_around, only_reads};
 use super::shell::{FoundCall, can_be, unused_variable, used};
-use super::{EditRefusal, Splice, refuse};
+use super::{EditRefusal, Splice, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::model::launch::base_name;
 use crate::patterns::queries::GIT_READS;
@@ -28,15 +28,11 @@ const MAX_NAME: usize = 40;
 /// Moves the substitution of a call before the outermost loop in which the call is the same each time, or before the function that makes it.
 pub(super) fn once(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
-    if call.rewrite.has_failures {
-        return refuse(format!("the exit status of {} was not always 0", call.program()));
-    }
+    refuse_if(call.rewrite.has_failures, format!("the exit status of {} was not always 0", call.program()))?;
     if call.rewrite.calls.iter().filter(|recorded| can_be(script, call.command, recorded)).count() != 1 {
         return refuse(format!("the arguments of {} differ", call.program()));
     }
-    if call.rewrite.dialect == Dialect::Zsh {
-        return refuse("zsh splits a substitution, but not a variable");
-    }
+    refuse_if(call.rewrite.dialect == Dialect::Zsh, "zsh splits a substitution, but not a variable")?;
     let (moved, range) = moved(call)?;
     let variables = variables_of(script, &range)?;
     let statement = place(call, moved, &variables)?;
@@ -56,7 +52,7 @@ pub(super) fn once(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
         _ => (format!("$({source})"), format!("printf '%s\\n' \"${variable}\"").into_bytes()),
     };
     let before = insertion_at(script.text, script.node(statement).range.start, &format!("{variable}={command}"));
-    Ok(vec![before, Splice { range, text }])
+    Ok(vec![before, splice(range, text)])
 }
 
 /// Returns the name of a variable for the output of a command. Other commands have other names.
@@ -124,9 +120,7 @@ fn check_inside(call: &FoundCall<'_, '_>, substitution: usize) -> Result<(), Edi
             Kind::Pipeline { .. } => true,
             _ => false,
         };
-        if !is_movable {
-            return refuse(format!("the $( ) around {} does more than ask", call.program()));
-        }
+        refuse_if(!is_movable, format!("the $( ) around {} does more than ask", call.program()))?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::embedded::Code;
-use super::{EditRefusal, Splice, difference, in_order, refuse, spliced};
+use super::{EditRefusal, Splice, difference, in_order, refuse, refuse_if, splice, spliced};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Script, Word};
 use crate::patterns::words::Words;
@@ -66,7 +66,7 @@ impl PackageRewrite {
             if let ([b"npx", program, ..], [npx, first, ..]) = (&words[..], &simple.words[..])
                 && self.programs.contains(*program)
             {
-                splices.push(Splice { range: npx.range.start..first.range.start, text: Vec::new() });
+                splices.push(splice(npx.range.start..first.range.start, ""));
             }
             let Some(called) = called_script(&words).filter(|called| self.scripts.contains(*called)) else { continue };
             let parts = self.parts_of(text, all, callers, called)?;
@@ -79,7 +79,7 @@ impl PackageRewrite {
             let joined = parts.join(&b" && "[..]);
             let text = if are_several && !is_chain { [b"(", &joined[..], b")"].concat() } else { joined };
             let end = simple.words.last().map_or(0, |word| word.range.end);
-            splices.push(Splice { range: shell.node(index).range.start..end, text });
+            splices.push(splice(shell.node(index).range.start..end, text));
         }
         Ok(spliced(commands, &in_order(splices)?))
     }
@@ -98,9 +98,7 @@ impl PackageRewrite {
         let named = |hook: &[u8]| all.iter().find(|entry| entry.name == [hook, called].concat());
         let entries = [&b"pre"[..], b"", b"post"].into_iter().filter_map(named);
         let parts = entries.filter_map(|entry| Code::of_json(text, &entry.range)).map(|own| {
-            if names(&own.text, b"npm_lifecycle") {
-                return refuse(format!("the script {} reads its own name", name(called)));
-            }
+            refuse_if(names(&own.text, b"npm_lifecycle"), format!("the script {} reads its own name", name(called)))?;
             self.expanded(text, all, &[callers, &[called]].concat(), &own.text)
         });
         parts.collect()

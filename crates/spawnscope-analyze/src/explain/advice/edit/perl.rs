@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::command::{Command, CommandWord, FoundLaunch, Piece, Usage, line_start, split, split_code, string_length};
-use super::{EditRefusal, Splice, refuse};
+use super::{EditRefusal, Splice, refuse, splice};
 use crate::explain::advice::phrases::name;
 
 /// A statement continues on at most this many lines.
@@ -229,5 +229,5 @@ pub(super) fn import(text: &[u8], module: &str) -> Option<Splice> {
         }
     }
     let place: Range<usize> = place.map(|at| at..at)?;
-    Some(Splice { range: place, text: format!("use {module} ();\n").into_bytes() })
+    Some(splice(place, format!("use {module} ();\n")))
 }

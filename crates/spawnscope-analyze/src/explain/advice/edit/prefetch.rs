@@ -4,7 +4,7 @@
 use super::around::insertion_at;
 use super::once::place;
 use super::shell::{FoundCall, unused_variable};
-use super::{EditRefusal, Splice, refuse};
+use super::{EditRefusal, Splice, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::queries::GIT_READS;
 use crate::patterns::script::{Part, Script, Word};
@@ -48,9 +48,7 @@ pub(super) fn prefetch(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
     let (Some(listing), Dialect::Bash) = (listing, call.rewrite.dialect) else {
         return refuse(format!("{} does not list the answers to all questions", call.program()));
     };
-    if !only_reads(script) {
-        return refuse("the script also changes what git answers");
-    }
+    refuse_if(!only_reads(script), "the script also changes what git answers")?;
     let table = unused_variable(script, &format!("git_{}", literals[0]));
     let answer = format!("{table}[={}]", key(item)?);
     let format = literals.iter().find_map(|word| word.strip_prefix(FORMAT)).unwrap_or_default();
@@ -70,7 +68,7 @@ pub(super) fn prefetch(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
         }
     };
     let before = insertion_at(script.text, at, &format!("declare -A {table}=(); {read}"));
-    Ok(vec![before, Splice { range, text: text.into_bytes() }])
+    Ok(vec![before, splice(range, text)])
 }
 
 /// Whether each git of a script only reads.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::command::{Command, CommandWord, FoundLaunch, Piece, Usage, line_start, split, split_code};
-use super::{EditRefusal, Splice, refuse};
+use super::{EditRefusal, Splice, refuse, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::words::Words;
 
@@ -36,14 +36,14 @@ impl PythonRewrite {
             return refuse("the line does not have exactly one call with shell=True, or of os.system alone");
         };
         let Some(first) = call.arguments.first() else { return refuse("the call has no arguments") };
-        let list = Splice { range: first.clone(), text: self.list(&text[first.clone()])? };
+        let list = splice(first.clone(), self.list(&text[first.clone()])?);
         let Some(shell) = shell_argument(text, call) else {
             let function = call.range.start..call.range.start + call.function.len();
-            let call = Splice { range: function, text: b"subprocess.call".to_vec() };
+            let call = splice(function, b"subprocess.call");
             return Ok(import(text, "subprocess")?.into_iter().chain([call, list]).collect());
         };
         let start = text[..shell.start].iter().rposition(|byte| *byte == b',').unwrap_or(shell.start);
-        Ok(vec![list, Splice { range: start..shell.end, text: Vec::new() }])
+        Ok(vec![list, splice(start..shell.end, "")])
     }
 
     /// Returns the list of the words of a command that is a string: `f"git log {name}"`.
@@ -273,7 +273,7 @@ pub(super) fn import(text: &[u8], module: &str) -> Result<Option<Splice>, EditRe
     // Something else may have this name.
     match first {
         Some(at) if !names_in_code(text).contains(&module.as_bytes()) => {
-            Ok(Some(Splice { range: at..at, text: format!("import {module}\n").into_bytes() }))
+            Ok(Some(splice(at..at, format!("import {module}\n"))))
         }
         _ => refuse(format!("`{module}` may already be the name of something else")),
     }

@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::around::{checks_status, insertion};
 use super::form::{Form, Operand};
 use super::{
-    EditRefusal, Splice, difference, in_order, launchers, lookup, many, once, one_line, prefetch, refuse, spliced,
-    stages, together, wait,
+    EditRefusal, Splice, difference, in_order, launchers, lookup, many, once, one_line, prefetch, refuse, refuse_if,
+    splice, spliced, stages, together, wait,
 };
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Part, Script, Simple, Word, is_several_words, names};
@@ -61,9 +61,7 @@ impl ShellRewrite {
         };
         let program = name(&self.program);
         let found = line.map_or_else(|| script.calls(&self.program).collect(), |line| self.calls_at(&script, line));
-        if found.is_empty() {
-            return refuse(format!("the line does not call {program} by its name"));
-        }
+        refuse_if(found.is_empty(), format!("the line does not call {program} by its name"))?;
         let is_found = |call: &&Vec<Vec<u8>>| found.iter().any(|command| can_be(&script, *command, call));
         if !self.calls.iter().all(|call| is_found(&call)) {
             return refuse(format!("{program} got other arguments from this line than those that are written there"));
@@ -173,9 +171,7 @@ impl<'s, 't> FoundCall<'s, 't> {
             Form::Feed => stages::without_cat(self),
             Form::Together => together::together(self),
             Form::Wait => wait::for_child(self),
-            Form::Builtin(name) => {
-                Ok(vec![Splice { range: self.simple.words[0].range.clone(), text: name.clone().into_bytes() }])
-            }
+            Form::Builtin(name) => Ok(vec![splice(self.simple.words[0].range.clone(), name.clone())]),
             _ if self.substitution.is_some() => self.in_substitution(),
             _ => self.in_place(),
         }
@@ -208,7 +204,7 @@ impl<'s, 't> FoundCall<'s, 't> {
         self.check_status(substitution)?;
         let range = self.script.node(substitution).range.clone();
         if let Some(text) = self.word(input)? {
-            return Ok(vec![Splice { range, text }]);
+            return Ok(vec![splice(range, text)]);
         }
         let Some(holder) = self.script.node(substitution).parent else {
             return refuse("there is no command around the call");
@@ -219,7 +215,7 @@ impl<'s, 't> FoundCall<'s, 't> {
         let variable = self.new_variable(input);
         let commands = self.commands(&variable, input)?.join("; ");
         let before = insertion(self.script, holder, &commands)?;
-        Ok(vec![before, Splice { range: range.clone(), text: used(self.script, &variable, range.end) }])
+        Ok(vec![before, splice(range.clone(), used(self.script, &variable, range.end))])
     }
 
     /// Replaces an assignment of the result to a variable. `None` if the command is not one.
@@ -259,7 +255,7 @@ impl<'s, 't> FoundCall<'s, 't> {
         } else {
             format!("{{ {text}; }}")
         };
-        Ok(Some(vec![Splice { range, text: text.into_bytes() }]))
+        Ok(Some(vec![splice(range, text)]))
     }
 
     /// Replaces a command that prints its result, or whose exit status is used.
@@ -268,7 +264,7 @@ impl<'s, 't> FoundCall<'s, 't> {
             let input = self.input()?;
             let first = self.script.node(self.pipeline[0]).range.start;
             let range = first..self.script.node(self.command).range.end;
-            return Ok(vec![Splice { range, text: self.filled(template, "", input)?.into_bytes() }]);
+            return Ok(vec![splice(range, self.filled(template, "", input)?)]);
         }
         let (Some(first), Some(last)) = (self.simple.words.first(), self.simple.words.last()) else {
             return refuse("the call has no words");
@@ -279,11 +275,9 @@ impl<'s, 't> FoundCall<'s, 't> {
         if self.rewrite.form.has_input() || has_other || self.pipeline[0] != self.command {
             return refuse(format!("the line does not call {} in $( )", self.program()));
         }
-        if self.rewrite.has_failures {
-            return refuse(format!("{} failed", self.program()));
-        }
+        refuse_if(self.rewrite.has_failures, format!("{} failed", self.program()))?;
         if let Some(word) = self.word(None)? {
-            return Ok(vec![Splice { range, text: [b"printf '%s\\n' \"", &word[..], b"\""].concat() }]);
+            return Ok(vec![splice(range, [b"printf '%s\\n' \"", &word[..], b"\""].concat())]);
         }
         if self.script.statement(self.command).is_none() {
             return refuse("the call is joined to other commands, and the replacement consists of several");
@@ -291,7 +285,7 @@ impl<'s, 't> FoundCall<'s, 't> {
         let variable = self.new_variable(None);
         let mut commands = self.commands(&variable, None)?;
         commands.push(format!("printf '%s\\n' \"${variable}\""));
-        Ok(vec![Splice { range, text: commands.join("; ").into_bytes() }])
+        Ok(vec![splice(range, commands.join("; "))])
     }
 
     /// Returns the new code as one word. `None` if it consists of commands.
@@ -374,10 +368,10 @@ impl<'s, 't> FoundCall<'s, 't> {
     }
 
     fn check_lines(&self, word: &Word<'_>) -> Result<(), EditRefusal> {
-        match self.rewrite.needs_one_line && !one_line::is_one_line(self.script, word) {
-            true => refuse(format!("`{}` may contain several lines", name(self.script.source(&word.range)))),
-            false => Ok(()),
-        }
+        refuse_if(
+            self.rewrite.needs_one_line && !one_line::is_one_line(self.script, word),
+            format!("`{}` may contain several lines", name(self.script.source(&word.range))),
+        )
     }
 
     /// Returns a word as it is written. It must be one text, also where it is not split into several words.
@@ -388,9 +382,7 @@ impl<'s, 't> FoundCall<'s, 't> {
             Part::Other { text, .. } => is_several_words(text),
             _ => false,
         });
-        if is_list || source.contains(&b'\n') {
-            return refuse(format!("`{}` may be several words", name(source)));
-        }
+        refuse_if(is_list || source.contains(&b'\n'), format!("`{}` may be several words", name(source)))?;
         Ok(name(source))
     }
 
@@ -429,10 +421,10 @@ impl<'s, 't> FoundCall<'s, 't> {
         let has_own_status = holder.is_some_and(|(_, simple)| !simple.words.is_empty());
         let is_ignored = holder.is_some_and(|(holder, _)| self.script.statement(holder).is_some())
             && !checks_status(self.script.text);
-        match self.rewrite.has_failures && !(is_number && (has_own_status || is_ignored)) {
-            true => refuse(format!("the exit status of {} was not always 0", self.program())),
-            false => Ok(()),
-        }
+        refuse_if(
+            self.rewrite.has_failures && !(is_number && (has_own_status || is_ignored)),
+            format!("the exit status of {} was not always 0", self.program()),
+        )
     }
 
     /// Returns the name of a variable that the script does not use.

@@ -2,7 +2,7 @@
 //! shell can then do itself.
 
 use super::shell::FoundCall;
-use super::{EditRefusal, Splice, refuse};
+use super::{EditRefusal, Splice, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::words::Words;
 
@@ -12,9 +12,7 @@ const READERS: Words = Words(". eval exec exit mapfile read readarray return sou
 /// `cat "$f" | program` becomes `program <"$f"`.
 pub(super) fn without_cat(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
-    if call.rewrite.has_failures {
-        return refuse(format!("{} failed", call.program()));
-    }
+    refuse_if(call.rewrite.has_failures, format!("{} failed", call.program()))?;
     let ([_, file], [first, reader, ..]) = (&call.simple.words[..], &call.pipeline[..]) else {
         return refuse("cat does not write one file into a pipeline");
     };
@@ -28,8 +26,8 @@ pub(super) fn without_cat(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditR
     }
     let source = call.quoted_source(file)?;
     let (from, until) = (script.node(call.command).range.start, &script.node(*reader).range);
-    let redirection = Splice { range: until.end..until.end, text: format!(" <{source}").into_bytes() };
-    Ok(vec![Splice { range: from..until.start, text: Vec::new() }, redirection])
+    let redirection = splice(until.end..until.end, format!(" <{source}"));
+    Ok(vec![splice(from..until.start, ""), redirection])
 }
 
 /// `x=$(echo "$y" | a | b)` becomes `x=$(echo "$y" | a); x=$(echo "$x" | b)`. `None` for other calls.
@@ -46,5 +44,5 @@ pub(super) fn last_stage(call: &FoundCall<'_, '_>) -> Option<Splice> {
     let stages = name(script.source(&(script.node(first).range.start..script.node(before).range.end)));
     let stage = name(script.source(&script.node(last).range));
     let text = format!("{variable}=$({stages}); {variable}=$(echo \"${variable}\" | {stage})");
-    Some(Splice { range: script.node(holder).range.clone(), text: text.into_bytes() })
+    Some(splice(script.node(holder).range.clone(), text))
 }

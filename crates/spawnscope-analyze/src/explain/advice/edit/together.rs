@@ -3,7 +3,7 @@
 
 use super::around::{first_of_list, run_around};
 use super::shell::FoundCall;
-use super::{EditRefusal, Splice, refuse};
+use super::{EditRefusal, Splice, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::Together;
 use crate::patterns::script::{Script, Simple, names};
@@ -26,9 +26,7 @@ pub(super) fn together(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
     let Some(way) = Together::of(&call.rewrite.program) else {
         return refuse(format!("{} answers one question", call.program()));
     };
-    if call.rewrite.has_failures {
-        return refuse(format!("{} failed", call.program()));
-    }
+    refuse_if(call.rewrite.has_failures, format!("{} failed", call.program()))?;
     let own = call.substitution.and_then(|substitution| first_of_list(script, script.node(substitution).parent?));
     let Some(own) = own else { return refuse("the result is not assigned to a variable") };
     let run = run_around(script, own, |list| asked(script, list, &call.rewrite.program), |_, _| true);
@@ -50,7 +48,7 @@ pub(super) fn together(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
     let command = format!("{}{}{joined}{}", name(first.feeder), name(before), name(after));
     let text = assignments(way, call.rewrite.dialect, &command, &variables(&run))?;
     let last = script.node(run[run.len() - 1].list).range.end;
-    Ok(vec![Splice { range: script.node(first.list).range.start..last, text: text.into_bytes() }])
+    Ok(vec![splice(script.node(first.list).range.start..last, text)])
 }
 
 /// Returns the code that sets variables to the answers of a command.

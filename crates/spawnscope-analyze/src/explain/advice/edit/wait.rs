@@ -2,7 +2,7 @@
 //! instead.
 
 use super::shell::FoundCall;
-use super::{EditRefusal, Splice, refuse};
+use super::{EditRefusal, Splice, refuse, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Part, Redirection, Script, Word};
 
@@ -23,7 +23,7 @@ pub(super) fn for_child(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRef
         return refuse("the script also waits for its children, whose exit status it would get only once");
     }
     let text = format!("wait {} || :", name(script.source(&process.range)));
-    Ok(vec![Splice { range: script.node(node).range.clone(), text: text.into_bytes() }])
+    Ok(vec![splice(script.node(node).range.clone(), text)])
 }
 
 /// Returns the process that the condition of a loop tests quietly.

@@ -7,13 +7,11 @@ use super::builtin::forks_for_programs;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{forks, name, time, times};
-use crate::explain::advice::selection::options;
 use crate::explain::advice::thresholds::{longest_frequent_groups, work_time};
 use crate::model::launch::NOT_FOUND;
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::is_bare_fork;
 use crate::patterns::shells::Dialect;
-use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::units;
 
@@ -60,8 +58,6 @@ fn does_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {
     let count = launches.len();
     let captured = launches.iter().filter(|index| context.is_captured(**index)).count();
-    let changes = vec![AppliedChange { change: Change::Remove, launches: launches.clone() }];
-    let options = options(context, &changes);
     let title = format!("{} forks {} without running a program", name(parent), times(count));
     let spent = time(context.spent_on(&launches));
     Finding::modelled("bare-forks", title, launches)
@@ -79,7 +75,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launc
             "without a subshell, variables, `cd`, `exit` and traps affect the script itself; `$( )` removes newlines at the \
              end, `printf -v` does not",
         )
-        .predicted_by_all(changes, options)
+        .predicted_as(context, Change::Remove)
 }
 
 fn snippets(dialect: Dialect) -> impl Iterator<Item = &'static str> {

@@ -4,10 +4,8 @@
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{abridged, launches, name, time, times};
-use crate::explain::advice::selection::options;
 use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::patterns::package_scripts::ScriptCall;
-use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 2;
@@ -60,8 +58,6 @@ fn finding(context: &RuleContext<'_, '_>, is_nested: bool, all: Vec<u32>) -> Opt
         time(context.spent_on(&all)),
         time(own),
     );
-    let changes = vec![AppliedChange { change: Change::Direct, launches: all.clone() }];
-    let options = options(context, &changes);
     let finding = Finding::measured("package-script", title, all)
         .evidence(evidence)
         .with_example(context)
@@ -70,7 +66,7 @@ fn finding(context: &RuleContext<'_, '_>, is_nested: bool, all: Vec<u32>) -> Opt
             "{runner} also prints the command unless it is silent, sets npm_* variables, and may run pre and post scripts (`prelint`); a direct \
              command and `node --run` do not"
         ))
-        .predicted_by_all(changes, options);
+        .predicted_as(context, Change::Direct);
     Some(finding)
 }
 

@@ -6,12 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{launches, name, replacement, time, times};
-use crate::explain::advice::selection::options;
 use crate::explain::advice::thresholds::longest_frequent_groups;
 use crate::model::launch::Exec;
 use crate::patterns::pipeline::overlap;
 use crate::patterns::shells::Dialect;
-use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 2;
@@ -116,8 +114,6 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], forms: &BTreeSet<Replac
     );
     let limits: BTreeSet<&str> = forms.iter().map(|form| form.limits).collect();
     let limits: Vec<&str> = limits.into_iter().filter(|limits| !limits.is_empty()).collect();
-    let changes = vec![AppliedChange { change: Change::Remove, launches: all.to_vec() }];
-    let options = options(context, &changes);
     let lines = forms.iter().flat_map(|form| replacement(form.before, form.after));
     Finding::modelled("pipeline", title, all.to_vec())
         .evidence(format!("{} take {} in all", launches(all.len()), time(context.spent_on(all))))
@@ -125,5 +121,5 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], forms: &BTreeSet<Replac
         .fix("let the other program of the pipeline do it:")
         .fix_lines(lines)
         .limits(limits.join("; "))
-        .predicted_by_all(changes, options)
+        .predicted_as(context, Change::Remove)
 }

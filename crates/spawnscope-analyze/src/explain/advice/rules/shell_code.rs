@@ -5,13 +5,11 @@
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{launches, name, time, times};
-use crate::explain::advice::selection::options;
 use crate::explain::advice::thresholds::longest_groups;
 use crate::patterns::calls::Call;
 use crate::patterns::chains::{direct_manager_call, is_in_version_manager};
 use crate::patterns::shells::is_shell;
 use crate::patterns::words::Words;
-use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 3;
@@ -70,19 +68,17 @@ fn finding(context: &RuleContext<'_, '_>, caller: &[u8], words: &[&[u8]], all: V
         ),
         _ => return None,
     };
-    let changes = vec![AppliedChange { change: Change::Remove, launches: all.clone() }];
     let spent = time(context.spent_on(&all));
     let (times, evidence) = match all.len() {
         1 => ("once".to_owned(), format!("it takes {spent}, and its result is the same each time")),
         count => (times(count), format!("{} take {spent} in all, with the same result each time", launches(count))),
     };
-    let options = options(context, &changes);
     let finding = Finding::measured(rule, format!("{} calls `{call}` {times}", name(caller)), all)
         .fixed_elsewhere()
         .evidence(evidence)
         .fix_lines(fix)
         .limits(limits)
-        .predicted_by_all(changes, options);
+        .predicted_as(context, Change::Remove);
     Some(finding)
 }
 

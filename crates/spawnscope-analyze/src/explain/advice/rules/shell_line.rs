@@ -8,7 +8,6 @@ use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::languages::{is_shell_work, without_launching};
 use crate::explain::advice::phrases::{launches, name, time, times};
-use crate::explain::advice::selection::options;
 use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::patterns::shells::Dialect;
 use crate::predict::whatif::AppliedChange;
@@ -76,7 +75,6 @@ fn finding(context: &RuleContext<'_, '_>, all: Vec<u32>) -> Option<Finding> {
     let tops = tops(context, &all);
     let spent = time(context.spent_on(&tops));
     let changes = vec![AppliedChange { change: Change::Remove, launches: tops }];
-    let with = options(context, &changes);
     let executed = all.iter().filter(|index| !context.launch(**index).execs.is_empty()).count();
     let title = format!(
         "{parent} launches {} {}, at {place}: the shell can do all of it",
@@ -90,6 +88,6 @@ fn finding(context: &RuleContext<'_, '_>, all: Vec<u32>) -> Option<Finding> {
         .fix_lines(fix)
         .fix_lines(general)
         .limits("the replacement keeps newlines at the end of a text, whereas `$( )` removes them; filters handle each line by itself")
-        .predicted_by_all(changes, with);
+        .predicted_with(context, changes);
     Some(finding)
 }

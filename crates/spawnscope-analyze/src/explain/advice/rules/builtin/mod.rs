@@ -17,7 +17,6 @@ use std::ops::RangeInclusive;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{launches, name, replacement, time, times};
-use crate::explain::advice::selection::options;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_frequent_groups};
 use crate::patterns::chains::is_in_version_manager;
@@ -154,7 +153,6 @@ fn finding(
         return None;
     }
     let forms = forms_of(needless);
-    let options = options(context, &changes);
     let evidence = evidence(context, &all, needless);
     let title =
         format!("{} launches {} {} {}", name(parent), name(program), times(all.len()), replacement_text(&forms));
@@ -163,7 +161,7 @@ fn finding(
         .with_example(context)
         .fix_lines(instructions(&forms))
         .limits(limits(&forms))
-        .predicted_by_all(changes, options);
+        .predicted_with(context, changes);
     Some(finding)
 }
 

@@ -8,12 +8,10 @@ use crate::explain::advice::languages::without_launching;
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{FILE_CHANGERS, is_worth_a_launch};
 use crate::explain::advice::rules::builtin;
-use crate::explain::advice::selection::options;
 use crate::explain::advice::sites::Site;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{is_shell, needless_shell};
 use crate::patterns::words::Words;
-use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 
 /// Minimum number of launches of an unknown program. If there are only a few, each may be necessary.
@@ -35,14 +33,12 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     if all.len() * 2 < site.launches.len() || known.is_none() && all.len() < MIN_LAUNCHES {
         return None;
     }
-    let changes = vec![AppliedChange { change: Change::InProcess, launches: all.clone() }];
-    let with = options(context, &changes);
     let mut finding = finding(context, site, IN_LANGUAGE, "", all)
         .fix_lines(fix(context, site, runtime, command))
         .limits(
             "the parent may not be able to do this itself; the prediction keeps the work, without the launches and their start-up",
         )
-        .predicted_by_all(changes, with);
+        .predicted_as(context, Change::InProcess);
     let is_general = builtin::can_replace(context, site.launches[0]);
     if is_general || needs_library(command) || without_launching(forest, site.launches[0], Some(command)).is_none() {
         finding = finding.guessed();

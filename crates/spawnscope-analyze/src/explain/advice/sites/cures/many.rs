@@ -308,11 +308,11 @@ pub(super) fn in_one_wrapper(context: &RuleContext<'_, '_>, site: &Site<'_>) -> 
     }
     let shared = shared_line(context, &all).and_then(|line| line.before_inputs()).unwrap_or_else(|| name(first));
     let shared = shared.strip_suffix(" sh -c").or(shared.strip_suffix(" bash -c")).unwrap_or(&shared).to_owned();
-    let changes = vec![AppliedChange { change: Change::Batch(all.len() as u32), launches: all.clone() }];
+    let size = all.len() as u32;
     let finding = finding(context, site, MANY, &format!(", each through {}", name(first)), all)
         .fix(format!("run {} once, around the whole loop or script:", name(first)))
         .fix(format!("  {shared} sh -c 'for ...; do ...; done'   or {shared} ./SCRIPT"))
         .limits("everything in the loop then runs in that environment and with those rights")
-        .predicted_by_all(changes, "");
+        .predicted_by(Change::Batch(size), "");
     Some(open(finding))
 }

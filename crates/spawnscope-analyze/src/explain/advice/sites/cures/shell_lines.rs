@@ -9,12 +9,10 @@ use crate::explain::advice::finding::Finding;
 use crate::explain::advice::functions::functions;
 use crate::explain::advice::phrases::{launches, literal, name, option, quoted, time, times};
 use crate::explain::advice::rules::needless_shell::{PARALLEL, is_needless, is_per_file_launcher};
-use crate::explain::advice::selection::options;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::thresholds::MIN_REPETITIONS;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
-use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 
 /// Maximum number of launches of one command line. With more launches, it is a script.
@@ -156,9 +154,7 @@ fn of_language(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime,
         launches(all.len()),
         time(context.spent_on(&shells))
     );
-    let changes = vec![AppliedChange { change: Change::InProcess, launches: all.clone() }];
-    let with = options(context, &changes);
-    let finding = finding(context, site, IN_LANGUAGE, "", all).evidence(spent).predicted_by_all(changes, with);
+    let finding = finding(context, site, IN_LANGUAGE, "", all).evidence(spent).predicted_as(context, Change::InProcess);
     let place = super::place(context, site);
     let (parent, label) = (name(site.parent), runtime.label());
     let are_libraries = |programs: &[String]| programs.iter().all(|program| needs_library(program.as_bytes()));
