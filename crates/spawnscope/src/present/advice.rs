@@ -26,11 +26,8 @@ const MAX_EDITS: usize = 4;
 const MAX_ALTERNATIVES: usize = 2;
 /// The text if there is no advice. `analyze::explain::advice` defines the limits.
 const NO_ADVICE: &str = "No fix found that certainly saves at least 1 % of the wall time and 5 ms.";
-/// The `schema_version` of `advise --json`.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Renders all advice as text.
-#[must_use]
 pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> String {
     let mut page = Page::of_width(width);
     page.line([styled(TITLE, title(report, width))]);
@@ -55,7 +52,7 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
     }
     for (number, advice) in (1..).zip(&advices.worth) {
         page.line([]);
-        print_numbered_title(&mut page, number, advice);
+        page.hanging([plain(format!("  {number}. "))], TITLE, &text::escape(advice.finding.title.as_bytes()));
         page.sentence(5, TITLE, &saving(advice, report));
         print_details(&mut page, advice, file);
     }
@@ -77,15 +74,6 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
 pub(super) fn no_fix(report: &Report) -> Option<&'static str> {
     let is_known = report.replay_error.is_some_and(is_reliable) && report.advices.worth.is_empty();
     (is_known && !verdict(report)?.starts_with(NOTHING)).then_some(NO_ADVICE)
-}
-
-fn print_numbered_title(page: &mut Page, number: usize, advice: &Advice) {
-    let title = text::escape(advice.finding.title.as_bytes());
-    let width = page.width().saturating_sub(5);
-    for (index, line) in text::wrap(&title, width).into_iter().enumerate() {
-        let number = if index == 0 { format!("  {number}. ") } else { " ".repeat(5) };
-        page.line([plain(number), styled(TITLE, line)]);
-    }
 }
 
 fn saving(advice: &Advice, report: &Report) -> String {
@@ -336,8 +324,6 @@ fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {
     }
 }
 
-/// Returns all advice as a JSON object.
-#[must_use]
 pub fn json(report: &Report) -> Value {
     let advices = &report.advices;
     let ids = FindingIds::of(advices);

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// Key of the object that says what was left out.
 const LEFT_OUT: &str = "left_out";
 /// The lists that matter most, in any answer.
 const MAIN: [&str; 5] = ["advice", "groups", "changes", "commands", "critical_path"];

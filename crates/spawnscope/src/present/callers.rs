@@ -11,7 +11,6 @@ use crate::analyze::model::external_wait::ExternalWait;
 use crate::analyze::path::groups::{Group, THE_RECORDER};
 use crate::analyze::sites::callers::{CallSite, CallerCounts};
 
-/// Maximum number of programs that a row names.
 const MAX_PROGRAMS: usize = 2;
 
 /// Returns a call site as a JSON object. Unknown fields are `null`, as are `program` and `text` if there is a file.

@@ -3,7 +3,6 @@
 
 use super::text;
 
-/// Number of spaces before a name.
 const NAME_INDENT: usize = 2;
 
 /// One column of figures.
@@ -14,6 +13,10 @@ pub(super) struct Column {
     pub(super) width: usize,
     /// Columns with the lowest priority are dropped first.
     pub(super) priority: u8,
+}
+
+pub(super) const fn column(title: &'static str, width: usize, priority: u8) -> Column {
+    Column { title, width, priority }
 }
 
 /// The columns that fit, each with its position and width.
@@ -40,7 +43,6 @@ impl<'c> Columns<'c> {
         self.fitting.iter().any(|(position, _)| self.columns[*position].title == title)
     }
 
-    /// Returns the total width of the columns that fit.
     pub(super) fn width(&self) -> usize {
         self.fitting.iter().map(|(_, width)| width).sum()
     }

@@ -29,7 +29,6 @@ pub fn sentence(report: &Report) -> Option<String> {
     Some(format!("{rest} of the wall time{} was waiting for a CPU{holders}.", within.unwrap_or_default()))
 }
 
-/// Says who held the CPUs.
 fn holders(report: &Report) -> Option<String> {
     let waits = report.cpu_waits.filter(|waits| waits.all.0 > 0)?;
     let others = waits.held_by_others.0 as f64 / waits.all.0 as f64;

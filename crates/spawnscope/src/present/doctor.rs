@@ -1,6 +1,5 @@
 //! The doctor's findings, as text and as JSON.
 
-use anstyle::Style;
 use serde_json::{Value, json};
 
 use super::json::nanos;
@@ -10,9 +9,7 @@ use super::{text, units};
 use crate::doctor::{Check, Diagnosis, Effect, Finding, Load, Severity};
 
 const SCHEMA_VERSION: u32 = 1;
-/// Indentation of the lines below a title.
 const INDENT: usize = 5;
-/// Width of the ids of checks, in columns.
 const ID_WIDTH: usize = 20;
 
 /// Renders the problems with their fixes; with `full`, also the evidence, what the fixes cost, and
@@ -52,7 +49,6 @@ pub fn render(diagnosis: &Diagnosis, full: bool, width: usize) -> String {
     page.finish()
 }
 
-/// Prints the number of problems, and what a launch costs.
 fn print_summary(page: &mut Page, diagnosis: &Diagnosis) {
     let launch = diagnosis.launch;
     let times = [launch.fork, launch.exec_static, launch.exec_dynamic];
@@ -93,19 +89,18 @@ fn omitted_note(notes: u64, not_examined: u64, has_problems: bool) -> String {
 }
 
 fn print_finding(page: &mut Page, mark: &str, finding: &Finding, full: bool) {
-    print_marked(page, mark, TITLE, &finding.title);
+    page.hanging([plain(mark)], TITLE, &text::escape(finding.title.as_bytes()));
     if let Some(effect) = finding.effect {
         page.sentence(INDENT, PLAIN, &cost(effect));
     }
     for sentence in finding.evidence.iter().filter(|_| full) {
         page.sentence(INDENT, PLAIN, &text::escape(sentence.as_bytes()));
     }
-    let indent = " ".repeat(INDENT);
     for line in &finding.fix {
         if line.starts_with("  ") {
             page.command(INDENT, &text::escape(line.as_bytes()));
         } else {
-            print_marked(page, &format!("{indent}-> "), PLAIN, line);
+            page.hanging([plain(format!("{:INDENT$}-> ", ""))], PLAIN, &text::escape(line.as_bytes()));
         }
     }
     if !full {
@@ -115,36 +110,20 @@ fn print_finding(page: &mut Page, mark: &str, finding: &Finding, full: bool) {
     page.sentence(INDENT, QUIET, &format!("checked ({}): {}", finding.check, finding.examined));
 }
 
-/// Prints a sentence after a mark. Continuation lines are aligned with the first.
-fn print_marked(page: &mut Page, mark: &str, style: Style, sentence: &str) {
-    let indent = text::width(mark);
-    let lines = text::wrap(&text::escape(sentence.as_bytes()), page.width().saturating_sub(indent));
-    for (index, line) in lines.into_iter().enumerate() {
-        let before = if index == 0 { mark.to_owned() } else { " ".repeat(indent) };
-        page.line([plain(before), styled(style, line)]);
-    }
-}
-
 fn cost(effect: Effect) -> String {
     let more_than = if effect.is_lower_bound { "more than " } else { "" };
     let span = units::time(effect.span);
     format!("effect: {more_than}{span} for {} ({})", effect.affected, effect.basis.name())
 }
 
-/// Renders a list of the checks and of what each examines.
 pub fn list(checks: &[Check], width: usize) -> String {
     let mut page = Page::of_width(width);
     for check in checks {
-        let id = std::iter::once(check.id).chain(std::iter::repeat(""));
-        let lines = text::wrap(check.examines, width.saturating_sub(ID_WIDTH));
-        for (id, line) in id.zip(lines) {
-            page.line([styled(TITLE, text::pad_right(id, ID_WIDTH)), plain(line)]);
-        }
+        page.hanging([styled(TITLE, text::pad_right(check.id, ID_WIDTH))], PLAIN, check.examines);
     }
     page.finish()
 }
 
-/// Renders the list of checks as a JSON object that ends with a newline.
 pub fn list_json(checks: &[Check]) -> String {
     let value = json!({
         "schema_version": SCHEMA_VERSION,
@@ -153,7 +132,6 @@ pub fn list_json(checks: &[Check]) -> String {
     format!("{value:#}\n")
 }
 
-/// Renders the diagnosis as a multi-line JSON object that ends with a newline.
 pub fn json(diagnosis: &Diagnosis) -> String {
     let value = json!({
         "schema_version": SCHEMA_VERSION,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::columns::{Column, Columns};
+use super::columns::{Column, Columns, column};
 use super::json::{insert_text, nanos};
 use super::page::{Page, plain, styled};
 use super::palette::QUIET;
@@ -12,17 +12,12 @@ use crate::analyze::explain::report::Report;
 use crate::analyze::model::window::{Episode, WindowTitle};
 use crate::event::{Nanos, Pid};
 
-/// Maximum number of episodes that a report lists.
 const MAX_EPISODES: usize = 5;
 /// Minimum width of the name of a process, in columns.
 const NAME_WIDTH: usize = 12;
 const NUMBER_WIDTH: usize = 5;
 const FIGURES: [Column; 4] =
     [column("start", 11, 4), column("length", 11, 3), column("launches", 10, 1), column("tax", 11, 2)];
-
-const fn column(title: &'static str, width: usize, priority: u8) -> Column {
-    Column { title, width, priority }
-}
 
 /// Returns the report whose launches are explained: for a recording of the whole machine, the report on its busiest episode.
 pub(super) fn report_to_explain(report: &Report) -> &Report {

@@ -18,7 +18,6 @@ const HASH_BYTES: usize = 4;
 /// What distinguishes findings with the same rule and hash.
 type Place<'a> = (Option<&'a [u8]>, Option<u32>, Vec<Vec<u8>>);
 
-/// The ids of all findings of a recording.
 pub(super) struct FindingIds<'a>(BTreeMap<String, Vec<Place<'a>>>);
 
 impl<'a> FindingIds<'a> {

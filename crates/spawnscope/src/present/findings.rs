@@ -1,6 +1,6 @@
 //! The report's sections below its tables: PATH search, failed execs, drift, and caveats about the figures.
 
-use super::columns::{Column, Columns};
+use super::columns::{Column, Columns, column};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, WARNING};
 use super::{text, units, words};
@@ -14,12 +14,7 @@ const MAX_FAULTS: usize = 8;
 /// Minimum width of a name, in columns. Columns of figures are dropped to keep this width.
 const NAME_WIDTH: usize = 16;
 /// The columns of the tables of directories and programs that caused misses.
-const FIGURES: [Column; 3] = [
-    Column { title: "misses", width: 10, priority: 3 },
-    Column { title: "searches", width: 10, priority: 1 },
-    Column { title: "time", width: 11, priority: 2 },
-];
-/// Maximum number of parents that the drift section lists.
+const FIGURES: [Column; 3] = [column("misses", 10, 3), column("searches", 10, 1), column("time", 11, 2)];
 const MAX_DRIFTS: usize = 5;
 /// Glyphs for bar heights within one row.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -125,7 +120,6 @@ pub(super) fn print_failures(page: &mut Page, report: &Report) {
     }
 }
 
-/// Prints the parents whose launches became slower.
 pub(super) fn print_drifts(page: &mut Page, report: &Report) {
     if report.drifts.is_empty() {
         return;
@@ -270,7 +264,6 @@ fn unusual_end(report: &Report) -> Option<(anstyle::Style, String)> {
     })
 }
 
-/// Prints the command lines that were launched repeatedly.
 pub(super) fn print_repeats(page: &mut Page, report: &Report) {
     if report.repeats.is_empty() {
         return;

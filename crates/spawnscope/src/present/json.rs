@@ -24,7 +24,6 @@ use crate::event::Nanos;
 /// The `schema_version` of the report. It is raised when a key changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Renders the report as a multi-line JSON object that ends with a newline.
 pub fn render(report: &Report) -> String {
     text(&value(report))
 }
@@ -45,7 +44,7 @@ pub fn value(report: &Report) -> Value {
         "wall_ns": report.wall.0,
         "cpus": report.info.cpus,
         "allowed_cpus": report.info.allowed_cpus,
-        "labels": report.info.labels.iter().map(|label| (label.key.clone(), json!(label.value))).collect::<Map<_, _>>(),
+        "labels": labels(report),
         "collector": report.info.collector,
         "ended": report.info.ended,
         "exit": report.exit.map(exit),
@@ -90,6 +89,10 @@ pub fn value(report: &Report) -> Value {
         object.insert("tool_calls".into(), tool_calls::values(&report.tool_calls).into());
     }
     Value::Object(object)
+}
+
+pub(super) fn labels(report: &Report) -> Value {
+    report.info.labels.iter().map(|label| (label.key.clone(), json!(label.value))).collect::<Map<_, _>>().into()
 }
 
 /// Returns how a process ended; `null` if that is unknown or if it is still running.
@@ -283,7 +286,7 @@ pub(super) fn nanos(value: Option<Nanos>) -> Value {
 }
 
 /// Returns an object that begins with a string, as `insert_text` adds it.
-fn with_text(key: &str, bytes: &[u8], rest: Value) -> Map<String, Value> {
+pub(super) fn with_text(key: &str, bytes: &[u8], rest: Value) -> Map<String, Value> {
     let mut object = Map::new();
     insert_text(&mut object, key, bytes);
     append(&mut object, rest);
@@ -326,8 +329,7 @@ fn append(object: &mut Map<String, Value>, more: Value) {
     }
 }
 
-/// Returns the bytes in hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     let mut digits = String::with_capacity(2 * bytes.len());
     for byte in bytes {
         // Writing to a string cannot fail.

@@ -36,7 +36,6 @@ pub(super) fn sentence(sentence: &str) -> String {
     escaped.replace("://", ":&#47;/").replace("www.", "www&#46;")
 }
 
-/// Formats a row of a table.
 pub(super) fn row(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }

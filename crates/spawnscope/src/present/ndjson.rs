@@ -145,7 +145,6 @@ fn write_frame(object: &mut Object<'_>, frame: Frame<'_>) -> io::Result<()> {
     object.known("is_inlined", frame.is_inlined.then_some(true))
 }
 
-/// A JSON object that is being written.
 struct Object<'o> {
     out: &'o mut dyn Write,
     is_empty: bool,
@@ -168,7 +167,6 @@ impl Object<'_> {
         Ok(serde_json::to_writer(&mut *self.out, &value)?)
     }
 
-    /// Writes a value unless it is unknown.
     fn known(&mut self, name: &str, value: Option<impl Serialize>) -> io::Result<()> {
         value.map_or(Ok(()), |value| self.value(name, value))
     }

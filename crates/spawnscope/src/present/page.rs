@@ -9,10 +9,8 @@ use super::text;
 
 /// Minimum width, in columns, for a sentence after the beginning of a line. If less is left, the sentence starts on the next line.
 const MIN_HANGING_WIDTH: usize = 16;
-/// The indentation of a sentence on the next line, in columns.
 const HANGING_INDENT: usize = 4;
 
-/// Between two commands in a line.
 const COMMAND_GAP: &str = "   ";
 
 /// A part of a line in one style. Its text must be escaped.
@@ -29,7 +27,6 @@ pub(super) fn styled(style: Style, text: impl Into<String>) -> Span {
     Span { text: text.into(), style }
 }
 
-/// A page under construction.
 pub(super) struct Page {
     width: usize,
     text: String,

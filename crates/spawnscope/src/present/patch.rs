@@ -6,17 +6,14 @@ use similar::{Algorithm, ChangeTag, DiffTag, TextDiff};
 
 use super::text;
 
-/// Lines around a change.
 const CONTEXT: usize = 3;
 
 /// Whether a line can be shown as it is: it is UTF-8, and tabs are its only control characters.
-#[must_use]
 pub fn is_printable(line: &[u8]) -> bool {
     line.split(|byte| *byte == b'\t').all(|part| text::escape(part).as_bytes() == part)
 }
 
 /// Whether the header of a diff can contain this name without quotes.
-#[must_use]
 pub fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['"', '\\']) && text::escape(name.as_bytes()) == name
 }
@@ -30,7 +27,6 @@ fn difference<'l>(before: &'l [&'l [u8]], after: &'l [&'l [u8]]) -> TextDiff<'l,
 }
 
 /// Returns the lines that differ between two texts, from 0, as groups of adjacent lines.
-#[must_use]
 pub fn changed_lines(before: &[u8], after: &[u8]) -> Vec<[Range<usize>; 2]> {
     let [before, after] = [before, after].map(lines);
     let difference = difference(&before, &after);
@@ -38,10 +34,6 @@ pub fn changed_lines(before: &[u8], after: &[u8]) -> Vec<[Range<usize>; 2]> {
     changes.map(|op| [op.old_range(), op.new_range()]).collect()
 }
 
-/// Returns the difference between two texts of a file as a unified diff.
-///
-/// # Errors
-/// When a line of the diff could not be printed as it is.
 pub fn unified(name: &str, before: &[u8], after: &[u8]) -> Result<Vec<u8>, String> {
     let [before, after] = [before, after].map(lines);
     let diff = difference(&before, &after);

@@ -8,16 +8,13 @@ use crate::analyze::Scope;
 use crate::analyze::live::{CommandMetrics, EndedLaunch, Histogram, LaunchMetrics};
 use crate::event::{Loss, Nanos};
 
-/// The prefix of the names of all metrics.
 const PREFIX: &str = "spawnscope";
 
 /// The metrics at one moment.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
     pub launches: &'a LaunchMetrics,
-    /// Number of launches that began.
     pub started: u64,
-    /// Number of launches that have not ended.
     pub running: u64,
     pub recorder: &'a RecorderState,
 }
@@ -25,7 +22,6 @@ pub struct Snapshot<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct RecorderState {
     pub collector: String,
-    /// What is followed.
     pub scope: Scope,
     pub is_recording: bool,
     /// Lost events by kind. A kind occurs once.

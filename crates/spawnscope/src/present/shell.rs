@@ -4,30 +4,21 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::columns::{Column, Columns};
+use super::columns::{Column, Columns, column};
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
 use super::{text, units};
 use crate::analyze::explain::start_up::{LineAdvice, Place, Spent, StartUp};
 
-/// The `schema_version` of `shell --json`.
 const SCHEMA_VERSION: u32 = 1;
-/// Maximum number of lines of a table.
 const MAX_ROWS: usize = 14;
-/// Maximum number of changes that are shown.
 const MAX_ADVICE: usize = 6;
-/// Maximum number of programs that are named in a row.
 const MAX_PROGRAMS: usize = 3;
 /// Maximum width of these names.
 const MAX_PROGRAMS_WIDTH: usize = 22;
-const COLUMNS: [Column; 3] = [
-    Column { title: "time", width: 9, priority: 2 },
-    Column { title: "own work", width: 10, priority: 1 },
-    Column { title: "launched", width: 10, priority: 1 },
-];
+const COLUMNS: [Column; 3] = [column("time", 9, 2), column("own work", 10, 1), column("launched", 10, 1)];
 
 /// Renders the report as text. Paths below `home` are shown with `~`.
-#[must_use]
 pub fn render(report: &StartUp, width: usize, home: Option<&str>) -> String {
     let mut page = Page::of_width(width);
     let further =
@@ -112,7 +103,6 @@ fn figures(spent: &Spent) -> Vec<String> {
         .collect()
 }
 
-/// Adds a row for a place, and rows for those that it called.
 fn add_rows<'r>(rows: &mut Vec<Row<'r>>, spent: &'r Spent, depth: usize, report: &StartUp, home: Option<&str>) {
     let place = place_name(&spent.place, home);
     let line = report.texts.get(&spent.place).map_or("", |line| line.trim());
@@ -173,8 +163,6 @@ fn print_advice(page: &mut Page, number: usize, advice: &LineAdvice, report: &St
     page.sentence(5, PLAIN, &text::escape(advice.cure.limits.as_bytes()));
 }
 
-/// Renders the report as JSON.
-#[must_use]
 pub fn json(report: &StartUp) -> String {
     let advice = report.advice.iter().map(|advice| {
         let mut value = place_json(&advice.place);

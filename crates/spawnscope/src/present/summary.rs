@@ -2,7 +2,7 @@
 //! a table that has a row for every program that the text names. If the lines of a terminal do not
 //! suffice, texts are shortened, never the table. `table` has the full report.
 
-use super::columns::{Column, Columns};
+use super::columns::{Column, Columns, column};
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
 use super::{advice, episodes, findings, table, text, units, verdict, words};
@@ -17,29 +17,21 @@ const LINES_OF_A_FILE: usize = 50;
 const MAX_ROWS: usize = 15;
 /// Rows that the table has in any case. Texts are shortened for them.
 const MIN_ROWS: usize = 4;
-/// Width of the label before a piece of advice.
 const LABEL_WIDTH: usize = 11;
 /// Minimum width of the name of a program, in columns.
 const NAME_WIDTH: usize = 8;
 /// Minimum width of a call site, in columns. Without this room, the table has none.
 const MIN_SITE_WIDTH: usize = 8;
 const MIN_COMMAND_WIDTH: usize = 24;
-/// Maximum number of edits of a cure.
 const MAX_EDITS: usize = 3;
 /// A figure that exceeds another one, of which it seems to be a part, is explained from this share
 /// on.
 const SURPRISING: f64 = 0.02;
 
-/// The columns of the table.
-const FIGURES: [Column; 4] = [
-    Column { title: "started", width: 9, priority: 3 },
-    Column { title: WITHOUT, width: 18, priority: 4 },
-    Column { title: "total", width: 9, priority: 1 },
-    Column { title: "of it start-up", width: 16, priority: 2 },
-];
+const FIGURES: [Column; 4] =
+    [column("started", 9, 3), column(WITHOUT, 18, 4), column("total", 9, 1), column("of it start-up", 16, 2)];
 /// The wall time that would be saved without these launches.
 const WITHOUT: &str = "saved without it";
-/// Explains the last column.
 const LEGEND: &str = "start-up: starting and ending a program, everything but its own run";
 /// Explains totals that are longer than the command.
 const NESTED_TOTALS: &str = "total: launches that run at the same time, or within each other, add up";
@@ -57,7 +49,6 @@ pub(super) struct Detail {
     has_legend: bool,
 }
 
-/// From the most to the least detailed.
 pub(super) const DETAILS: [Detail; 8] = [
     Detail { advice: 3, cures: 3, has_recipes: true, has_legend: true },
     Detail { advice: 3, cures: 3, has_recipes: false, has_legend: true },
@@ -125,17 +116,21 @@ fn print_headline(page: &mut Page, report: &Report) {
     }
 }
 
-/// Returns the wall time, and how many programs were started on how many CPUs.
-fn facts(report: &Report) -> Vec<String> {
-    let all = &report.all;
-    let wall = match () {
+/// Says up to when the wall time of an unfinished recording is.
+pub(super) fn wall_note(report: &Report) -> &'static str {
+    match () {
         () if report.info.is_live => " so far",
         () if report.is_cut_off() => " up to the last stored batch",
         () => "",
-    };
+    }
+}
+
+/// Returns the wall time, and how many programs were started on how many CPUs.
+fn facts(report: &Report) -> Vec<String> {
+    let all = &report.all;
     let programs = all.count - all.forks_without_exec;
     let mut facts = vec![
-        format!("{}{wall}", units::time(report.wall)),
+        format!("{}{}", units::time(report.wall), wall_note(report)),
         units::counted(programs, "program started", "programs started"),
     ];
     facts.extend((all.forks_without_exec > 0).then(|| units::counted(all.forks_without_exec, "fork", "forks")));
@@ -155,7 +150,6 @@ pub(super) fn cpus(report: &Report) -> Option<String> {
     })
 }
 
-/// Returns the sums over all launches, in one sentence.
 pub(super) fn totals(report: &Report) -> String {
     let failed = report.all.failed_execs;
     let mut totals = facts(report);

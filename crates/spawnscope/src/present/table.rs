@@ -3,7 +3,7 @@
 
 use anstyle::Style;
 
-use super::columns::{Column, Columns};
+use super::columns::{Column, Columns, column};
 use super::groupings::{Grouping, grouping_of};
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
@@ -25,7 +25,6 @@ pub struct Options<'a> {
     pub file: Option<&'a str>,
 }
 
-/// Default number of rows in the table of programs.
 pub const DEFAULT_TOP: usize = 15;
 
 impl Default for Options<'_> {
@@ -35,7 +34,6 @@ impl Default for Options<'_> {
 }
 
 impl Options<'_> {
-    /// Options that show all rows.
     pub fn all(width: usize) -> Self {
         Options { width, top: None, ..Options::default() }
     }
@@ -74,10 +72,6 @@ const DEPENDS_LEGEND: &str =
 
 const PHASE_FIGURES: [Column; 4] =
     [column("total", 12, 4), column("share", 12, 3), column("mean", 12, 2), column("cpu", 12, 1)];
-
-const fn column(title: &'static str, width: usize, priority: u8) -> Column {
-    Column { title, width, priority }
-}
 
 pub fn render_table(report: &Report, options: &Options<'_>) -> String {
     let mut page = Page::of_width(options.width);
@@ -136,12 +130,7 @@ fn print_headline(page: &mut Page, report: &Report) {
         page.line([]);
     }
     let all = &report.all;
-    let wall_note = match () {
-        () if report.info.is_live => "so far",
-        () if report.is_cut_off() => "up to the last stored batch",
-        () => "",
-    };
-    print_fact(page, "wall", &units::time(report.wall), wall_note);
+    print_fact(page, "wall", &units::time(report.wall), summary::wall_note(report).trim_start());
     print_fact(page, "launches", &units::count(all.count), "");
     print_fact(page, "forks without exec", &units::count(all.forks_without_exec), "");
     print_fact(page, "failed execs", &units::count(all.failed_execs), "");

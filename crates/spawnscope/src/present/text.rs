@@ -9,26 +9,11 @@ use unicode_width::UnicodeWidthChar;
 const MAX_QUOTED_BYTES: usize = 64 << 10;
 
 /// Ranges of characters that are invisible or reorder the text around them: zero-width characters, bidirectional controls, line separators,
-/// fillers, variation selectors and tags.
-const HIDDEN_RANGES: [(char, char); 18] = [
-    ('\u{00ad}', '\u{00ad}'),
-    ('\u{034f}', '\u{034f}'),
-    ('\u{061c}', '\u{061c}'),
-    ('\u{115f}', '\u{1160}'),
-    ('\u{17b4}', '\u{17b5}'),
-    ('\u{180b}', '\u{180f}'),
-    ('\u{200b}', '\u{200f}'),
-    ('\u{2028}', '\u{202e}'),
-    ('\u{2060}', '\u{206f}'),
-    ('\u{3164}', '\u{3164}'),
-    ('\u{fe00}', '\u{fe0f}'),
-    ('\u{feff}', '\u{feff}'),
-    ('\u{ffa0}', '\u{ffa0}'),
-    ('\u{fff0}', '\u{fffb}'),
-    ('\u{1bca0}', '\u{1bca3}'),
-    ('\u{1d173}', '\u{1d17a}'),
-    ('\u{e0000}', '\u{e0fff}'),
-    ('\u{f0000}', '\u{10ffff}'),
+/// fillers, variation selectors and tags. Each range is a pair of code points, the first and the last.
+const HIDDEN_RANGES: [u32; 36] = [
+    0xad, 0xad, 0x34f, 0x34f, 0x61c, 0x61c, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x180b, 0x180f, 0x200b, 0x200f, 0x2028,
+    0x202e, 0x2060, 0x206f, 0x3164, 0x3164, 0xfe00, 0xfe0f, 0xfeff, 0xfeff, 0xffa0, 0xffa0, 0xfff0, 0xfffb, 0x1bca0,
+    0x1bca3, 0x1d173, 0x1d17a, 0xe0000, 0xe0fff, 0xf0000, 0x10ffff,
 ];
 
 /// Writes everything that must not reach a terminal as an escape: `\n`, `\x1b`, `\u202e`.
@@ -78,47 +63,20 @@ fn shown_beginning(argument: &[u8], width_limit: Option<usize>) -> &[u8] {
     &argument[..boundary.unwrap_or(needed)]
 }
 
-/// Whether a byte continues a UTF-8 character.
 fn is_continuation(byte: u8) -> bool {
     byte & 0xc0 == 0x80
 }
 
-/// The glyphs that outputs use, each with one that every terminal has. Both are one column wide.
-const ASCII: [(char, char); 25] = [
-    ('…', '~'),
-    ('→', '>'),
-    ('±', '~'),
-    ('²', '2'),
-    ('│', '|'),
-    ('├', '|'),
-    ('└', '`'),
-    ('─', '-'),
-    ('█', '#'),
-    ('░', ':'),
-    ('▓', '%'),
-    ('▒', '+'),
-    ('▚', '/'),
-    ('·', '.'),
-    ('▄', '='),
-    ('▀', '"'),
-    ('▁', '_'),
-    ('▂', '_'),
-    ('▃', '-'),
-    ('▅', '*'),
-    ('▆', '*'),
-    ('▇', '#'),
-    ('▲', '^'),
-    ('▼', 'v'),
-    ('▏', '|'),
-];
+/// The glyphs that outputs use, and for each of them one that every terminal has. All are one column wide.
+const GLYPHS: &str = "…→±²│├└─█░▓▒▚·▄▀▁▂▃▅▆▇▲▼▏";
+const ASCII: &str = "~>~2||`-#:%+/.=\"__-**#^v|";
 
-/// Replaces glyphs by ASCII. Names of files and programs are unchanged.
 pub fn to_ascii(text: &str) -> String {
-    let replace = |each| ASCII.iter().find(|(glyph, _)| *glyph == each).map_or(each, |(_, ascii)| *ascii);
+    let replace =
+        |each| GLYPHS.chars().zip(ASCII.chars()).find(|(glyph, _)| *glyph == each).map_or(each, |found| found.1);
     text.chars().map(|each| if each.is_ascii() { each } else { replace(each) }).collect()
 }
 
-/// Returns the width of escaped text on a terminal, in columns.
 pub fn width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
@@ -242,7 +200,8 @@ fn columns(character: char) -> usize {
 }
 
 fn is_hidden(character: char) -> bool {
-    character.is_control() || HIDDEN_RANGES.iter().any(|(first, last)| (*first..=*last).contains(&character))
+    let hidden = HIDDEN_RANGES.as_chunks::<2>().0;
+    character.is_control() || hidden.iter().any(|[first, last]| (*first..=*last).contains(&u32::from(character)))
 }
 
 fn push_escaped(shown: &mut String, bytes: &[u8], needs_backslash: impl Fn(char) -> bool) {
@@ -292,7 +251,7 @@ mod tests {
     #[test]
     fn glyphs_have_ascii_forms_of_the_same_width() {
         assert_eq!(to_ascii("├─ cc1 … 日"), "|- cc1 ~ 日");
-        assert!(ASCII.iter().all(|(glyph, ascii)| ascii.is_ascii() && columns(*glyph) == columns(*ascii)));
+        assert!(ASCII.is_ascii() && GLYPHS.chars().map(columns).eq(ASCII.chars().map(columns)));
     }
 
     #[test]

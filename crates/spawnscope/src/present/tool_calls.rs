@@ -11,7 +11,6 @@ use crate::analyze::explain::tool_calls::{Reason, ToolCalls, fixes};
 const MAX_KINDS: usize = 4;
 const MAX_CAUSES: usize = 5;
 
-/// Prints how long commands waited for their shells.
 pub(super) fn print_tool_calls(page: &mut Page, kinds: &[ToolCalls]) {
     if kinds.is_empty() {
         return;

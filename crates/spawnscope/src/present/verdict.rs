@@ -35,7 +35,6 @@ const POLLING: &str = "sleep-loop";
 
 /// Returns the verdict and the best fix as one text. `None` for a recording without scheduling
 /// data.
-#[must_use]
 pub fn verdict(report: &Report) -> Option<String> {
     let explained = episodes::report_to_explain(report);
     let best = explained.advices.worth.first().filter(|_| explained.replay_error.is_none_or(is_reliable));
@@ -45,7 +44,6 @@ pub fn verdict(report: &Report) -> Option<String> {
 
 /// Returns the sentences of the verdict, each with one statement. The verdict on a recording of the whole machine is about its busiest
 /// episode.
-#[must_use]
 pub fn sentences(report: &Report) -> Option<Vec<String>> {
     if let Some(busiest) = &report.busiest {
         let title = busiest.window.as_ref().map(episodes::window_title).unwrap_or_default();
@@ -140,7 +138,6 @@ fn work_sentence(report: &Report, all: Nanos, most: Option<&Work>) -> String {
     format!("{share} of the wall time went into running {label}{started}.")
 }
 
-/// Says how often a program was started.
 fn started(count: u64) -> String {
     match count {
         1 => "started once".to_owned(),

@@ -12,7 +12,6 @@ const MIN_SHARE: f64 = 0.01;
 /// Waits below this time are not printed.
 const MIN_TIME: Nanos = Nanos(1_000_000);
 const MAX_ENTRIES: usize = 6;
-/// Maximum number of programs named in an entry.
 const MAX_NAMED: usize = 3;
 /// Maximum width of a name or path, in columns.
 const NAME_WIDTH: usize = 40;

@@ -1,10 +1,10 @@
 //! The prediction of `spawnscope whatif`, for the terminal and as JSON.
 
 use anstyle::Style;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::columns::{Column, Columns};
-use super::json::{insert_text, spent_value};
+use super::columns::{Column, Columns, column};
+use super::json::{spent_value, with_text};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE};
 use super::{critical, text, units, words};
@@ -17,14 +17,11 @@ const SCHEMA_VERSION: u32 = 1;
 const MIN_OVERHEAD_SHARE: f64 = 0.005;
 /// An interval is wide if it extends further than this share of the wall to either side.
 const WIDE_SHARE: f64 = 0.06;
-/// Maximum number of programs on the critical path to list.
 const MAX_PROGRAMS: usize = 8;
 const TITLE_OF_NAMES: &str = "program";
 /// Minimum width of the name of a program, in columns. Columns of figures are dropped to keep this width.
 const NAME_WIDTH: usize = 11;
-/// The columns of the table of programs on the critical path.
-const FIGURES: [Column; 2] =
-    [Column { title: "critical", width: 13, priority: 2 }, Column { title: "tax", width: 13, priority: 1 }];
+const FIGURES: [Column; 2] = [column("critical", 13, 2), column("tax", 13, 1)];
 
 pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
     let mut page = Page::of_width(width);
@@ -125,7 +122,6 @@ fn overhead_note(prediction: &Prediction) -> String {
     format!("about {} without recording overhead", units::time(prediction.unrecorded))
 }
 
-/// Whether the overhead of recording is large enough to mention.
 pub(super) fn has_visible_overhead(wall: Nanos, unrecorded: Nanos) -> bool {
     wall.since(unrecorded).0 as f64 >= MIN_OVERHEAD_SHARE * wall.0 as f64
 }
@@ -181,7 +177,6 @@ fn print_critical_after(page: &mut Page, whatif_report: &WhatIfReport) {
     }
 }
 
-/// Returns the prediction as a JSON object.
 pub fn json(whatif_report: &WhatIfReport) -> Value {
     let prediction = &whatif_report.prediction;
     let [saving, saving_low, saving_high] = prediction.saving();
@@ -212,9 +207,6 @@ fn change_value(change: &ChangeEffect) -> Value {
 }
 
 fn critical_value(program: &CriticalProgram) -> Value {
-    let mut object = Map::new();
-    insert_text(&mut object, "command", &program.label);
-    object.insert("critical_ns".into(), program.critical.0.into());
-    object.insert("tax_ns".into(), program.tax.0.into());
-    Value::Object(object)
+    let rest = json!({ "critical_ns": program.critical.0, "tax_ns": program.tax.0 });
+    with_text("command", &program.label, rest).into()
 }

@@ -13,7 +13,6 @@ use crate::present::text;
 const MAX_ANNOTATIONS: usize = 10;
 const LOG_WIDTH: usize = 120;
 
-/// Renders annotations, and then the text.
 pub fn github(check: &Check, workspace: &Path) -> String {
     let mut annotations: Vec<String> = Vec::new();
     for verdict in check.exceeded() {

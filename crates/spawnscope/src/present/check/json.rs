@@ -9,7 +9,6 @@ use crate::present::text;
 
 const SCHEMA_VERSION: u32 = 1;
 
-/// Renders the result as a multi-line JSON object that ends with a newline.
 pub fn json(check: &Check) -> String {
     let value = json!({
         "schema_version": SCHEMA_VERSION,

@@ -17,7 +17,6 @@ pub use json::json;
 
 const NAME_WIDTH: usize = 30;
 
-/// Renders the result as text.
 pub fn text(check: &Check, width: usize) -> String {
     let mut page = Page::of_width(width);
     page.sentence(0, TITLE, &result_sentence(check));
@@ -104,7 +103,6 @@ fn growth_name(grown: Grown) -> &'static str {
     }
 }
 
-/// Formats the measured value and the limit.
 fn numbers(verdict: &Verdict) -> String {
     format!("{}, budget {}", measured(verdict), limit(&verdict.budget))
 }

@@ -23,15 +23,10 @@ const ZSTD_LEVEL: i32 = 3;
 
 /// Gets the value of a column from a row. The variants are the types of the value.
 pub(super) enum Getter<R> {
-    /// INT64.
     Long(fn(&R) -> Option<i64>),
-    /// INT32.
     Int(fn(&R) -> Option<i32>),
-    /// DOUBLE.
     Real(fn(&R) -> Option<f64>),
-    /// BOOLEAN.
     Bool(fn(&R) -> Option<bool>),
-    /// UTF-8.
     Text(for<'r> fn(&'r R) -> Option<Cow<'r, str>>),
     /// Microseconds since 1970-01-01 UTC. Spark cannot read timestamps with a finer unit.
     Instant(fn(&R) -> Option<i64>),
@@ -161,7 +156,6 @@ impl TextSharing {
     }
 }
 
-/// Writes rows as a Parquet file.
 pub(super) fn write_rows<R, W: Write + Send>(out: W, table: Table, columns: &[Column<R>], rows: &[R]) -> Result<()> {
     let fields: Result<Vec<_>> = columns.iter().map(|column| Ok(Arc::new(column.schema()?))).collect();
     let schema = Type::group_type_builder(table.name()).with_fields(fields?).build()?;

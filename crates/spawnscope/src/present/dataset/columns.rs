@@ -3,8 +3,6 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
-
 use super::column::{Column, Getter};
 use super::rows::{AdviceRow, CallerRow, Contents, DoctorRow, ExecRow, LaunchRow, RunRow, WaitRow};
 use crate::analyze::Report;
@@ -13,7 +11,7 @@ use crate::analyze::model::phases::Phase;
 use crate::analyze::sites::build_labels::BuildLabel;
 use crate::analyze::waits::attribution::WaitTarget;
 use crate::event::{Nanos, syscalls};
-use crate::present::{ndjson, text};
+use crate::present::{json, ndjson, text};
 
 const RUN: &str = "the recording: a hash of its contents";
 
@@ -122,9 +120,9 @@ pub(super) fn waits<'a>() -> Vec<Column<WaitRow<'a>>> {
         optional Text "object" = row.waits.object.as_ref().map(|object| object.kind.name().into()), "the kind of object that was waited for";
         optional Text "object_path" = Some(lossy(row.waits.object.as_ref()?.path.as_deref()?)),
             "its path, or the address of a socket's peer, if all waits were for the same object";
-        optional Text "on" = row.main_target().map(|targets| target_kind(&targets.target).into()),
+        optional Text "on" = row.waits.targets.first().map(|targets| target_kind(&targets.target).into()),
             "what ended most of the waits: `launch`, `process` (not recorded) or `scanner`";
-        optional Text "on_name" = row.main_target().and_then(|targets| target_name(&targets.target)).map(lossy),
+        optional Text "on_name" = row.waits.targets.first().and_then(|targets| target_name(&targets.target)).map(lossy),
             "the program of the launch, process or scanner";
         required Long "count" = long(row.waits.count), "number of waits";
         required Long "total_ns" = long(row.waits.parts.total().0), "sum of the times of these waits";
@@ -167,7 +165,7 @@ pub(super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
         optional Text "arch" = label(row.0.report, "arch"), "label `arch`: `uname -m`";
         optional Text "cpu" = label(row.0.report, "cpu"), "label `cpu`: the processor's model";
         optional Text "image" = label(row.0.report, "image"), "label `image`: the container's image";
-        required Text "labels" = labels(row.0.report).into(), "all labels, as a JSON object";
+        required Text "labels" = json::labels(row.0.report).to_string().into(), "all labels, as a JSON object";
         optional Text "command" = command(&row.0).map(Cow::from), "the command, quoted for a shell; NULL without one (-p, -a), or with `--no-command-lines`";
         required Text "scope" = row.0.report.info.scope.name().into(), "`command`, `process` (-p) or `system` (-a)";
         required Text "collector" = row.0.report.info.collector.as_str().into(), "`ebpf`, `ptrace`, or `import:` and the format of a log";
@@ -265,12 +263,6 @@ fn target_name(target: &WaitTarget) -> Option<&[u8]> {
 fn label<'r>(report: &'r Report, key: &str) -> Option<Cow<'r, str>> {
     let label = report.info.labels.iter().find(|label| label.key == key)?;
     Some(Cow::Borrowed(&label.value))
-}
-
-fn labels(report: &Report) -> String {
-    let labels = report.info.labels.iter();
-    let object: Map<_, _> = labels.map(|label| (label.key.clone(), json!(label.value))).collect();
-    Value::Object(object).to_string()
 }
 
 fn command(contents: &Contents<'_>) -> Option<String> {

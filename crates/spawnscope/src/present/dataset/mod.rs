@@ -80,12 +80,10 @@ enum Rows<'a> {
 }
 
 impl<'a> Dataset<'a> {
-    /// Collects the rows of a recording.
     pub fn new(contents: &Contents<'a>) -> Dataset<'a> {
         Dataset(Rows::Recording(RecordingRows::collect(contents)))
     }
 
-    /// Collects the rows of an examination.
     pub fn of_examination(examination: &'a Examination<'a>) -> Dataset<'a> {
         Dataset(Rows::Examination(examination.rows()))
     }
@@ -98,7 +96,6 @@ impl<'a> Dataset<'a> {
         }
     }
 
-    /// Writes one of its tables as a Parquet file.
     pub fn write<W: Write + Send>(&self, table: Table, out: W) -> Result<()> {
         match (&self.0, table) {
             (Rows::Recording(rows), Table::Launches) => write_rows(out, table, &columns::launches(), &rows.launches),

@@ -8,7 +8,7 @@ use crate::analyze::model::launch::{Exec, FailedExec, Launch};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::sites::build_labels::{BuildLabel, BuildLabels};
 use crate::analyze::sites::callers::{CallSite, Callers, Detail};
-use crate::analyze::waits::attribution::{AttributedWaits, WaitTargets};
+use crate::analyze::waits::attribution::AttributedWaits;
 use crate::analyze::{CriticalPath, Forest, Report};
 use crate::doctor::{Diagnosis, Finding};
 use crate::event::Nanos;
@@ -38,7 +38,6 @@ pub(super) struct LaunchRow<'a> {
     pub(super) forest: &'a Forest<'a>,
     pub(super) index: usize,
     pub(super) launch: &'a Launch<'a>,
-    /// The number of the launch's call site.
     pub(super) caller: Option<i32>,
     pub(super) path: Option<&'a CriticalPath>,
     labels: &'a [BuildLabels; BuildLabel::ALL.len()],
@@ -133,7 +132,6 @@ impl LaunchRow<'_> {
         self.labels[index].label_of(self.index).map(String::from_utf8_lossy)
     }
 
-    /// Returns the launch's time on the critical path.
     pub(super) fn critical(&self) -> Option<Nanos> {
         Some(self.path?.launches.get(self.index)?.total())
     }
@@ -166,12 +164,6 @@ impl<'a> ExecRow<'a> {
     pub(super) fn command_line(&self) -> Option<String> {
         let exec = self.succeeded.filter(|_| self.has_command_line)?;
         Some(text::command_line(exec.arguments(), None))
-    }
-}
-
-impl WaitRow<'_> {
-    pub(super) fn main_target(&self) -> Option<&WaitTargets> {
-        self.waits.targets.first()
     }
 }
 
@@ -221,11 +213,8 @@ pub struct Examination<'a> {
     pub id: &'a str,
     /// Time of the examination, in nanoseconds since 1970 UTC.
     pub examined_unix_ns: i64,
-    /// The machine's name.
     pub host: &'a str,
-    /// `uname -r`.
     pub kernel: &'a str,
-    /// The findings, and what could not be examined.
     pub diagnosis: &'a Diagnosis,
 }
 

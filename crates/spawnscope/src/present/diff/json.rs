@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{sentence, warnings};
 use crate::analyze::compare::diff::{ChangeKind, CountChange, Diff, Row, ScriptLine, TimeChange, Times};
-use crate::present::json::{insert_or_null, insert_text};
+use crate::present::json::{insert_or_null, insert_text, with_text};
 use crate::present::text;
 
 const SCHEMA_VERSION: u32 = 1;
@@ -86,10 +86,7 @@ fn row(row: &Row) -> Value {
 }
 
 fn script_line(line: &ScriptLine) -> Value {
-    let mut object = Map::new();
-    insert_text(&mut object, "file", line.path.0.as_deref().unwrap_or(&line.file));
-    object.insert("line".into(), line.line.into());
     let function = line.function.as_deref().map(String::from_utf8_lossy);
-    object.insert("function".into(), function.map(String::from).into());
-    Value::Object(object)
+    let rest = json!({ "line": line.line, "function": function });
+    with_text("file", line.path.0.as_deref().unwrap_or(&line.file), rest).into()
 }

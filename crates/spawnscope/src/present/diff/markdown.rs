@@ -1,6 +1,6 @@
 //! The difference as Markdown, for comments on pull requests and job summaries.
 
-use super::{KINDS, count_cells, figures, runs_note, sentence, time_cells, warnings};
+use super::{count_cells, figures, rows_by_kind, runs_note, sentence, time_cells, warnings};
 use crate::analyze::compare::diff::{Diff, Row};
 use crate::present::markdown::{code_cell, row, sentence as prose};
 use crate::present::text::escape;
@@ -23,12 +23,9 @@ pub fn markdown(diff: &Diff, top: Option<usize>) -> String {
     for (name, cells) in totals {
         text.push_str(&row(&[&[name.to_owned()], cells.as_slice()].concat()));
     }
-    for (kind, heading) in KINDS {
-        let rows: Vec<&Row> = diff.rows.iter().filter(|row| row.kind == kind).collect();
-        if !rows.is_empty() {
-            let shown = &rows[..rows.len().min(top.unwrap_or(rows.len()))];
-            write_groups(&mut text, heading, shown, rows.len() - shown.len());
-        }
+    for (heading, rows) in rows_by_kind(diff) {
+        let shown = &rows[..rows.len().min(top.unwrap_or(rows.len()))];
+        write_groups(&mut text, heading, shown, rows.len() - shown.len());
     }
     text
 }

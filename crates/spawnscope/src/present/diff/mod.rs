@@ -8,7 +8,7 @@ mod tabulated;
 
 use self::sentence::time;
 use super::check::without_commands;
-use super::columns::{Column, Columns};
+use super::columns::{Column, Columns, column};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
 use super::{text, units};
@@ -26,21 +26,19 @@ pub const DEFAULT_TOP: usize = 10;
 /// Minimum width of a name, in columns. Columns of figures are dropped to keep this width.
 const NAME_WIDTH: usize = 24;
 const TITLE_OF_NAMES: &str = "program and line";
-const TOTALS: [Column; 3] = [
-    Column { title: "before", width: 12, priority: 2 },
-    Column { title: "after", width: 12, priority: 1 },
-    Column { title: "change", width: 20, priority: 3 },
-];
-/// The columns of the tables of groups.
-const FIGURES: [Column; 3] = [
-    Column { title: "launches", width: 14, priority: 3 },
-    Column { title: "critical", width: 18, priority: 2 },
-    Column { title: "failed execs", width: 14, priority: 1 },
-];
+const TOTALS: [Column; 3] = [column("before", 12, 2), column("after", 12, 1), column("change", 20, 3)];
+const FIGURES: [Column; 3] = [column("launches", 14, 3), column("critical", 18, 2), column("failed execs", 14, 1)];
 
 /// The kinds that are listed, each with its heading.
 const KINDS: [(ChangeKind, &str); 3] =
     [(ChangeKind::Removed, "Removed"), (ChangeKind::Added, "Added"), (ChangeKind::Changed, "Changed")];
+
+/// Returns the headings of the kinds that have rows, and their rows.
+fn rows_by_kind(diff: &Diff) -> impl Iterator<Item = (&'static str, Vec<&Row>)> {
+    let kinds =
+        KINDS.into_iter().map(|(kind, heading)| (heading, diff.rows.iter().filter(move |row| row.kind == kind)));
+    kinds.map(|(heading, rows)| (heading, rows.collect::<Vec<_>>())).filter(|(_, rows)| !rows.is_empty())
+}
 
 /// Renders the difference as text. `top` limits the groups of each kind.
 pub fn render(diff: &Diff, width: usize, top: Option<usize>) -> String {
@@ -52,18 +50,14 @@ pub fn render(diff: &Diff, width: usize, top: Option<usize>) -> String {
     }
     page.line([]);
     print_totals(&mut page, diff);
-    for (kind, heading) in KINDS {
-        let rows: Vec<&Row> = diff.rows.iter().filter(|row| row.kind == kind).collect();
-        if !rows.is_empty() {
-            print_groups(&mut page, heading, &rows, top);
-        }
+    for (heading, rows) in rows_by_kind(diff) {
+        print_groups(&mut page, heading, &rows, top);
     }
     page.line([]);
     page.sentence(2, QUIET, &unchanged_note(diff));
     without_commands(&page.finish())
 }
 
-/// Returns a sentence on the number of runs, and what it means for times.
 fn runs_note(diff: &Diff) -> String {
     let [before, after] = diff.runs;
     match diff.runs {
@@ -128,7 +122,6 @@ fn side_name(side: Side) -> &'static str {
     }
 }
 
-/// Names the operation whose time the constant is.
 fn operation(constant: Constant) -> String {
     match constant {
         Constant::ForkExit => "a fork and exit".to_owned(),

@@ -80,7 +80,6 @@ pub(super) fn line_label(row: &Row) -> Option<String> {
     }
 }
 
-/// Formats a mean time.
 pub(super) fn time(value: Option<f64>) -> String {
     units::time(value.map(|value| Nanos(value as u64)))
 }

@@ -1,6 +1,6 @@
 //! The difference as texts and table cells, for the HTML page.
 
-use super::{KINDS, arguments, figures, name, runs_note, sentence, total_rows, unchanged_note, warnings};
+use super::{arguments, figures, name, rows_by_kind, runs_note, sentence, total_rows, unchanged_note, warnings};
 use crate::analyze::compare::diff::{Diff, Row};
 use crate::present::text;
 
@@ -27,7 +27,6 @@ pub(in crate::present) struct TableOfKind {
     pub(in crate::present) omitted: usize,
 }
 
-/// A group of launches.
 pub(in crate::present) struct TableRow {
     pub(in crate::present) name: String,
     pub(in crate::present) arguments: String,
@@ -42,24 +41,14 @@ pub(in crate::present) fn tabulate(diff: &Diff) -> DiffTables {
         runs: runs_note(diff),
         warnings: warnings(diff),
         totals: total_rows(diff),
-        tables: tables(diff),
+        tables: rows_by_kind(diff).map(|(heading, rows)| table(heading, &rows)).collect(),
         unchanged: unchanged_note(diff),
     }
 }
 
-fn tables(diff: &Diff) -> Vec<TableOfKind> {
-    let mut tables = Vec::new();
-    for (kind, heading) in KINDS {
-        let rows: Vec<&Row> = diff.rows.iter().filter(|row| row.kind == kind).collect();
-        if !rows.is_empty() {
-            tables.push(TableOfKind {
-                heading,
-                rows: rows.iter().take(MAX_ROWS).map(|row| table_row(row)).collect(),
-                omitted: rows.len().saturating_sub(MAX_ROWS),
-            });
-        }
-    }
-    tables
+fn table(heading: &'static str, rows: &[&Row]) -> TableOfKind {
+    let shown = rows.iter().take(MAX_ROWS).map(|row| table_row(row));
+    TableOfKind { heading, rows: shown.collect(), omitted: rows.len().saturating_sub(MAX_ROWS) }
 }
 
 fn table_row(row: &Row) -> TableRow {

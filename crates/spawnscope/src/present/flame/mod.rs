@@ -11,12 +11,27 @@ use crate::analyze::explain::report::Spent;
 use crate::analyze::model::frames::Frame;
 use crate::analyze::model::launch::base_name;
 use crate::analyze::model::phases::Phase;
-use crate::analyze::path::flame::{Flame, Label, Weight};
+use crate::analyze::path::flame::{Flame, Label, Stacking, Weight};
 use crate::event::Language;
 
 #[cfg(feature = "flame")]
 pub use svg::svg;
 pub(super) use weights::{DifferenceBox, difference_boxes};
+
+/// What the width of a box can show: the value of `--weight`, which is also the name on the HTML page, and what `--help` says about it.
+pub const WEIGHTS: [(&str, &str, Weight); 4] = [
+    ("wall", "Wall time of processes, without their children", Weight::Wall),
+    ("tax", "Launch tax: all phases but run", Weight::Tax),
+    ("count", "Launches", Weight::Count),
+    ("critical", "Time on the critical path", Weight::Critical),
+];
+
+/// How boxes can be stacked: the values of `--by`, as above.
+pub const STACKINGS: [(&str, &str, Stacking); 3] = [
+    ("tree", "By process, with its phases on top", Stacking::Tree),
+    ("caller", "By the functions that launch", Stacking::Caller),
+    ("command", "By program, regardless of parent, with its phases on top", Stacking::Command),
+];
 
 /// The text of a box without a known name.
 const UNKNOWN: &str = "-";
@@ -142,7 +157,6 @@ fn order_boxes(flame: &Flame<'_>, texts: &[String], visible: impl Fn(u32) -> boo
     (bottom, boxes_above)
 }
 
-/// Renders a flame graph as folded stacks.
 pub fn folded(flame: &Flame<'_>) -> String {
     let texts: Vec<String> = flame.nodes.iter().map(|node| box_text(&node.label)).collect();
     let mut folded = String::new();

@@ -14,7 +14,6 @@ pub(in crate::present) struct DifferenceBox {
     /// Where the box begins, in the unit of the weights.
     pub(in crate::present) start: u64,
     pub(in crate::present) width: u64,
-    /// The weights before and after.
     pub(in crate::present) weights: [u64; 2],
 }
 
@@ -45,7 +44,6 @@ pub(in crate::present) fn difference_boxes(before: &[String], after: &[String]) 
     boxes
 }
 
-/// Returns the mean weights of the stacks in the runs of two versions.
 fn stack_weights(before: &[String], after: &[String]) -> Weights {
     let mut weights = Weights::new();
     add(&mut weights, before, 0);

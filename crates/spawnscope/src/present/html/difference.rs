@@ -14,7 +14,6 @@ use crate::present::diff::{DiffTables, tabulate};
 use crate::present::flame::{DifferenceBox, difference_boxes};
 use crate::present::{text, units};
 
-/// Style rules that the report does not have.
 const DIFFERENCE_STYLE: &str = include_str!("../../../templates/difference.css");
 /// The script, built by crates/spawnscope/html.
 const SCRIPT: &str = include_str!("bundle/difference.js");
@@ -45,14 +44,12 @@ struct Frame<'f> {
     height: usize,
 }
 
-/// A box of the flame graph.
 struct DrawnBox {
     class: String,
     x: String,
     y: usize,
     width: String,
     title: String,
-    /// The label, cut to the width of the box.
     label: String,
     /// The whole label, for the script: it shows more of it after zooming.
     full_label: String,

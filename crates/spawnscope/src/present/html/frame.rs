@@ -16,7 +16,6 @@ use crate::present::{advice, critical, findings, summary, table, text, units, ve
 
 const SCRIPT: &str = include_str!("bundle/page.js");
 pub(super) const STYLE: &str = include_str!("bundle/page.css");
-/// Maximum width of the title, in columns.
 const TITLE_COLUMNS: usize = 160;
 /// Width at which notes are wrapped, in columns. It is large, because the browser wraps them.
 const NOTE_COLUMNS: usize = 1000;
@@ -36,7 +35,6 @@ struct Frame<'f> {
     parts: Vec<[String; 3]>,
     advice: Vec<AdviceItem>,
     together: Option<String>,
-    /// The command that prints all advice.
     advise: String,
     style: &'static str,
     script: &'static str,
@@ -49,7 +47,6 @@ struct PhaseRow {
     time: String,
     share: String,
     mean: String,
-    /// What makes the phase long.
     causes: &'static str,
     x: String,
     width: String,

@@ -20,11 +20,9 @@ const MAX_COLUMNS: usize = 2000;
 const MIN_COLUMNS: usize = 100;
 /// Maximum size of all command lines together, in bytes before compression.
 const MAX_COMMAND_LINES_BYTES: usize = 6 << 20;
-/// Maximum number of frames of a call chain.
 const MAX_FRAMES: usize = 30;
 
 pub(super) struct Order {
-    /// Row numbers by start.
     rows: Vec<u32>,
     /// The position of each launch's row in the columns, by launch.
     pub(super) position_of: Vec<u32>,

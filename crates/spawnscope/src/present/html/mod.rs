@@ -18,14 +18,14 @@ pub use self::difference::difference;
 use self::launches::{Order, in_units};
 use self::pack::Pack;
 pub(super) use self::pack::push_varint;
-use super::flame::boxes;
+use super::flame::{STACKINGS, WEIGHTS, boxes};
 use super::groupings::grouping_of;
 use super::json::nanos;
 use super::{text, waited, words};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::path::concurrency::Concurrency;
 use crate::analyze::path::critical_path::{CriticalPath, Stretch};
-use crate::analyze::path::flame::{Flame, Stacking, Weight};
+use crate::analyze::path::flame::Flame;
 use crate::analyze::path::groups::Group;
 use crate::analyze::predict::dependence::Removal;
 use crate::analyze::sites::callers::Callers;
@@ -41,12 +41,10 @@ const MAX_PRECISE_LAUNCHES: usize = 5_000;
 const FLAME_COLUMNS: u64 = 4000;
 const MAX_WAITS: usize = 200;
 
-/// What the page shows.
 pub struct Contents<'c, 'a> {
     /// The report, by command and with its waits.
     pub report: &'c Report,
     pub forest: &'c Forest<'a>,
-    /// Their call sites.
     pub callers: &'c Callers,
     /// The critical path by launch, if known.
     pub path: Option<&'c CriticalPath>,
@@ -166,19 +164,9 @@ fn add_path(pack: &mut Pack, contents: &Contents<'_, '_>, order: &Order) {
 }
 
 fn add_flame(pack: &mut Pack, flame: &Flame<'_>) -> Value {
-    let stacking = match flame.options.stacking {
-        Stacking::Tree => "tree",
-        Stacking::Caller => "caller",
-        Stacking::Command => "command",
-    };
-    let weight = match flame.options.weight {
-        Weight::Wall => "wall",
-        Weight::Tax => "tax",
-        Weight::Count => "count",
-        Weight::Critical => "critical",
-        Weight::OnCpu => "on_cpu",
-        Weight::OffCpu => "off_cpu",
-    };
+    let (stacking, weight) = (flame.options.stacking, flame.options.weight);
+    let stacking = STACKINGS.iter().find(|(.., known)| *known == stacking).map_or("", |(name, ..)| name);
+    let weight = WEIGHTS.iter().find(|(.., known)| *known == weight).map_or("", |(name, ..)| name);
     let name = format!("flame_{stacking}_{weight}");
     let drawn = boxes(flame, flame.total / FLAME_COLUMNS);
     pack.add_plain(

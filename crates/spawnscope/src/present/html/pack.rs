@@ -69,7 +69,6 @@ impl Pack {
     }
 }
 
-/// Distinct strings.
 struct Texts {
     numbers: HashMap<String, u64>,
     lengths: Vec<u64>,

@@ -41,7 +41,6 @@ fn position(charge: Charge, order: &Order) -> Option<u32> {
     }
 }
 
-/// Joins consecutive parts on one row.
 fn join_adjacent(parts: Vec<Part>) -> Vec<Part> {
     let mut all: Vec<Part> = Vec::new();
     for part in parts {

@@ -11,7 +11,6 @@ const TEXT_WIDTH: usize = 120;
 const STYLE: &str = ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:1040px;margin:2em auto;padding:0 1em}\
     pre{overflow-x:auto;font-size:13px}svg{max-width:100%;height:auto}@media(prefers-color-scheme:dark){body{background:#161a20;color:#e3e7ec}}";
 
-/// Renders the whole report.
 pub fn html(report: &Report) -> String {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
@@ -32,7 +31,6 @@ pub fn html(report: &Report) -> String {
     page
 }
 
-/// Writes text for a terminal, without its styles.
 fn write_text(text: &str, page: &mut String) {
     let plain = anstream::adapter::strip_str(text).to_string();
     let lines: Vec<String> = plain.trim().lines().map(escape_html).collect();

@@ -170,7 +170,6 @@ impl Axis {
         Axis { low, high, scale, unit, ends }
     }
 
-    /// Returns the position of a value in the picture.
     fn at(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => value / self.high,

@@ -19,7 +19,6 @@ const MIN_NAME_WIDTH: usize = 16;
 /// A table. The first line has the titles. The first cell of each line is its name.
 struct Table {
     lines: Vec<Vec<String>>,
-    /// Explains marks, and names what is omitted.
     sentences: Vec<String>,
 }
 

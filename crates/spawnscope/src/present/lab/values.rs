@@ -8,13 +8,10 @@ use crate::units;
 
 /// Noise above which a median is marked: half the confidence interval, as a share of the median.
 const MARKED_NOISE: f64 = 0.1;
-/// Noise above which a median is not shown.
 const WITHHELD_NOISE: f64 = 1.0;
 /// The mark before a median whose noise is above `MARKED_NOISE`.
 const WIDE_MARK: &str = "~";
-/// Shown instead of a value that is withheld.
 const WITHHELD: &str = "-";
-/// Shown instead of a value that was not measured.
 const UNKNOWN: &str = "-";
 
 /// Formats a row's value in a column: `-` if it is unknown or withheld.
@@ -120,7 +117,6 @@ pub(super) fn describe_fit(fit: &Fit) -> String {
     format!("{series}: {slope} us per {} ({low} to {high}), from {start} (R² {r_squared:.3})", fit.x_unit)
 }
 
-/// Formats microseconds with three digits.
 fn microseconds(nanos: f64) -> String {
     const DIGITS: i32 = 3;
     let value = nanos / 1e3;

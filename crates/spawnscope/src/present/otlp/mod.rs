@@ -26,9 +26,7 @@ const INTERNAL: i32 = 1;
 const ERROR: i32 = 2;
 const SCOPE: &str = "spawnscope";
 
-/// The input of a trace.
 pub struct Contents<'c, 'a> {
-    /// The launches.
     pub forest: &'c Forest<'a>,
     pub command: &'c [Vec<u8>],
     /// The name of the service. `None` means the name of the command.
@@ -144,7 +142,6 @@ fn launch_attributes(launch: &Launch<'_>, call_site: Option<&CallSite>) -> Vec<V
     attributes
 }
 
-/// Returns the attributes that show where a launch was requested.
 fn call_site_attributes(call_site: &CallSite) -> Vec<Value> {
     let file = call_site.file.as_ref().map(|file| string("code.file.path", String::from_utf8_lossy(file)));
     let line = call_site.line.map(|line| int("code.line.number", line));
@@ -181,7 +178,6 @@ fn phase_attributes(forest: &Forest<'_>, node: &Node) -> Vec<Value> {
     attributes.collect()
 }
 
-/// Returns how a launch failed, if it did.
 fn error(outcome: Outcome) -> Option<String> {
     match outcome {
         Outcome::Code(0) | Outcome::Running | Outcome::Unknown => None,

@@ -25,7 +25,6 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
         LaunchWriter { contents, tracks, callers: Callers::find(contents.forest, Detail::Line) }
     }
 
-    /// Draws all launches whose start and end are known.
     pub(super) fn write(&self, trace: &mut Trace<'_>) -> io::Result<()> {
         let forest = self.contents.forest;
         for (index, launch) in forest.launches.iter().enumerate() {

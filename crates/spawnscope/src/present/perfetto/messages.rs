@@ -114,7 +114,6 @@ pub(super) fn end(track: u64) -> Message {
     event(track, SLICE_END)
 }
 
-/// An event without a duration.
 pub(super) fn instant(track: u64, category: &str, name: &str) -> Message {
     event(track, INSTANT).text(22, category).text(23, name)
 }
@@ -124,12 +123,10 @@ fn event(track: u64, kind: u64) -> Message {
 }
 
 impl Message {
-    /// Begins an arrow at an event.
     pub(super) fn with_arrow(self, id: u64) -> Message {
         self.fixed(47, id)
     }
 
-    /// Ends an arrow at an event.
     pub(super) fn with_arrowhead(self, id: u64) -> Message {
         self.fixed(48, id)
     }

@@ -20,11 +20,9 @@ use crate::event::Nanos;
 const NAME_COLUMNS: usize = 200;
 /// The id of the track that groups all others. Track 0 belongs to Perfetto.
 const ROOT: u64 = 1;
-/// The id of the track of the critical path.
 const CRITICAL_PATH: u64 = 2;
 const FIRST_LAUNCH_TRACK: u64 = 3;
 
-/// What a trace shows.
 pub struct Contents<'c, 'a> {
     pub forest: &'c Forest<'a>,
     pub report: &'c Report,
@@ -103,7 +101,6 @@ fn launch_track(forest: &Forest<'_>, shared: &Track, uuid: u64) -> Message {
     track(uuid, &name).inside(shared.parent.map_or(ROOT, track_uuid), uuid).with_ranks().unmerged()
 }
 
-/// Returns the id of the track at a position.
 fn track_uuid(track: u32) -> u64 {
     FIRST_LAUNCH_TRACK + u64::from(track)
 }

@@ -35,7 +35,6 @@ pub(super) struct Tracks {
     pub(super) spans: Vec<Option<Span>>,
 }
 
-/// The interval in which a launch is drawn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) start: Nanos,

@@ -28,11 +28,9 @@ pub struct ScreenStatus<'a> {
     pub followed: &'a str,
     /// The number of launches in each of the last seconds, the latest second last.
     pub rates: &'a [u64],
-    /// The time since the start.
     pub now: Nanos,
     /// The number of launches that are not shown because drawing was too slow.
     pub skipped: u64,
-    /// Whether the recording is over.
     pub has_ended: bool,
     pub has_colour: bool,
 }
@@ -46,13 +44,8 @@ impl ScreenStatus<'_> {
 /// Draws the screen. Returns how many rows of the table fit.
 pub fn draw(frame: &mut Frame<'_>, view: &View, status: &ScreenStatus<'_>) -> usize {
     let details = if view.has_details { DETAILS_ROWS } else { 0 };
-    let parts = [
-        Constraint::Length(2),
-        Constraint::Length(1),
-        Constraint::Min(3),
-        Constraint::Length(details),
-        Constraint::Length(1),
-    ];
+    let mut parts = Constraint::from_lengths([2, 1, 3, details, 1]);
+    parts[2] = Constraint::Min(3);
     let [title, rates, table, below, keys] = Layout::vertical(parts).areas(frame.area());
     draw_title(frame, title, view, status);
     draw_rates(frame, rates, status);
@@ -103,15 +96,8 @@ fn draw_rates(frame: &mut Frame<'_>, area: Rect, status: &ScreenStatus<'_>) {
 
 fn draw_commands(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenStatus<'_>) {
     let shown = view.commands();
-    let widths = [
-        Constraint::Min(16),
-        Constraint::Length(9),
-        Constraint::Length(8),
-        Constraint::Length(7),
-        Constraint::Length(9),
-        Constraint::Length(9),
-        Constraint::Length(10),
-    ];
+    let mut widths = Constraint::from_lengths([16, 9, 8, 7, 9, 9, 10]);
+    widths[0] = Constraint::Min(16);
     let header = [
         Line::from(if view.sort == Sort::Name { "program▲" } else { "program" }),
         sortable_title("started", view, Sort::Count),

@@ -11,7 +11,6 @@ use crate::present::text;
 
 const MAX_FILTER_CHARACTERS: usize = 64;
 
-/// What the rows are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Commands, with the sums of their launches.
@@ -21,22 +20,16 @@ pub enum Mode {
     Processes,
 }
 
-/// The order of commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// Largest launch tax first.
     #[default]
     Tax,
-    /// Most critical time first.
     Critical,
-    /// Most launches first.
     Count,
-    /// Most failures first.
     Failures,
     Name,
 }
 
-/// The state that keys change.
 #[derive(Debug, Default)]
 pub struct View {
     pub(super) mode: Mode,
@@ -45,7 +38,6 @@ pub struct View {
     pub(super) is_typing: bool,
     pub(super) is_paused: bool,
     pub(super) has_details: bool,
-    /// Whether the user has quit.
     pub is_over: bool,
     command: Option<Vec<u8>>,
     process: Option<LaunchId>,
