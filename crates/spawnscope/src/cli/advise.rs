@@ -27,17 +27,10 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
     if arguments.patch {
         return print_patch(&sources, &report.advices.worth);
     }
-    let text = if arguments.json.json {
-        arguments.json.text(&advice::json(&report))?
-    } else {
-        output::with_glyphs(advice::render(
-            &report,
-            arguments.all || arguments.rule.is_some(),
-            output::width(&io::stdout()),
-            arguments.window.with_file(output::typed_name(file)).as_deref(),
-        ))
-    };
-    anstream::stdout().lock().write_all(text.as_bytes()).context("failed to write the advice")
+    let typed = arguments.window.with_file(output::typed_name(file));
+    let all = arguments.all || arguments.rule.is_some();
+    let render = |width| advice::render(&report, all, width, typed.as_deref());
+    arguments.json.print("advice", || advice::json(&report), render)
 }
 
 /// Prints the diff to standard output, and what it leaves out to standard error.

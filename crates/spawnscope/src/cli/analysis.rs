@@ -1,4 +1,4 @@
-//! Reads a recording with its slices, and joins them. `report`, `advise` and `whatif` start here.
+//! Reads a recording with its slices, and joins them. Most verbs that read a recording start here.
 
 use std::mem;
 use std::path::Path;
@@ -6,10 +6,13 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 
+use super::output::print_contradictions;
 use crate::analyze::model::timeline::Timelines;
 use crate::analyze::model::window::{Part, Window, WindowTitle, choose};
+use crate::analyze::path::critical_path::{Stretch, stretches};
+use crate::analyze::predict::replay::Parameters;
 use crate::analyze::waits::reconstruct::reconstruct;
-use crate::analyze::{Forest, Scope, SliceCollection, Slices};
+use crate::analyze::{self, Causes, CriticalPath, Forest, GroupBy, Report, Scope, SliceCollection, Slices};
 use crate::record::reader::{Contradictions, Recording, RecordingFile, ThreadRow};
 
 pub struct Input<'r, 'f> {
@@ -19,19 +22,47 @@ pub struct Input<'r, 'f> {
     pub forest: &'f Forest<'r>,
     /// The threads of `recording` with their slices.
     pub timelines: &'f Timelines,
-    /// Rows that contradict each other.
     pub contradictions: Contradictions,
     /// The title of the window. `None` if `recording` is the whole recording.
     pub window: Option<WindowTitle>,
 }
 
-/// Reads a part of a recording and its slices, and passes them to `analyze`. Slices are most of a recording, so a second connection reads them
-/// while the launches are read.
-pub fn with_timelines<T>(path: &Path, part: Part, analyze: impl FnOnce(Input<'_, '_>) -> Result<T>) -> Result<T> {
-    with_timelines_of(&RecordingFile::open(path)?, part, &mut |_| {}, analyze)
+impl Input<'_, '_> {
+    /// Returns the critical path by launch, if it is known.
+    pub fn path(&self) -> Option<CriticalPath> {
+        analyze::critical_path(self.forest, self.timelines, Parameters::of(self.recording)?.wall)
+    }
+
+    /// Returns the critical path in time, if it is known.
+    pub fn stretches(&self) -> Option<Vec<Stretch>> {
+        stretches(self.forest, self.timelines, Parameters::of(self.recording)?.wall)
+    }
+
+    /// Returns the report without its waits, and the critical path by launch.
+    pub fn report(&self, group_by: GroupBy) -> (Report, Option<CriticalPath>) {
+        let causes = Causes::find(self.recording, self.forest, self.timelines);
+        let report = analyze::report_on(self.recording, self.forest, causes.as_ref(), group_by);
+        (report, causes.map(|causes| causes.path))
+    }
 }
 
-/// Like [`with_timelines`], for a recording that is already open. `prepare` may add rows to it.
+/// Reads a recording without its slices, and prints its contradictions.
+pub fn read_launches(file: &RecordingFile, path: &Path) -> Result<Recording> {
+    let recording = file.read()?;
+    print_contradictions(path, &recording.info.contradictions);
+    Ok(recording)
+}
+
+/// Reads a part of a recording and its slices, prints its contradictions, and passes everything to `analyze`.
+pub fn with_timelines<T>(path: &Path, part: Part, analyze: impl FnOnce(Input<'_, '_>) -> Result<T>) -> Result<T> {
+    with_timelines_of(&RecordingFile::open(path)?, part, &mut |_| {}, |input| {
+        print_contradictions(path, &input.contradictions);
+        analyze(input)
+    })
+}
+
+/// Like [`with_timelines`], for a recording that is already open, and without a message. `prepare` may add rows to it. Slices are most of a
+/// recording, so a second connection reads them while the launches are read.
 pub fn with_timelines_of<T>(
     file: &RecordingFile,
     part: Part,

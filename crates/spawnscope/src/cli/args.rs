@@ -20,23 +20,10 @@ pub use self::json::JsonArguments;
 use self::record::RECORD_EXAMPLES;
 pub use self::record::{CollectorChoice, RecordArguments};
 pub use self::window::WindowArguments;
-pub use super::accel::AccelArguments;
-pub use super::advise::AdviseArguments;
-pub use super::check::{BudgetArguments, CheckArguments};
-pub use super::diff::DiffArguments;
-pub use super::flame::FlameArguments;
-use super::fleet;
-pub use super::hold::HoldArguments;
-pub use super::html::HtmlArguments;
-pub use super::identity::IdentityArguments;
-pub use super::import::ImportArguments;
-pub use super::mcp::McpArguments;
 use super::report::REPORT_EXAMPLES;
-pub use super::report::ReportArguments;
-pub use super::shell::ShellArguments;
 #[cfg(feature = "top")]
-pub use super::top::TopArguments;
-pub use super::whatif::WhatifArguments;
+use super::top;
+use super::{accel, advise, check, diff, flame, fleet, hold, html, import, mcp, report, shell, whatif};
 
 /// The recording that is written or read when the command line names no file.
 pub const DEFAULT_FILE: &str = "spawnscope.db";
@@ -92,48 +79,48 @@ pub enum Verb {
     /// Reads what `strace -f`, `perf script`, `trace-cmd report`, ftrace or macOS's eslogger has logged, here or on another machine, so that
     /// `report`, `advise`, `tree` and all other verbs work on it. A log does not contain everything that `record` sees: docs/guide/import.md
     /// says what each one contains.
-    #[command(after_help = super::import::EXAMPLES)]
-    Import(ImportArguments),
+    #[command(after_help = import::EXAMPLES)]
+    Import(import::ImportArguments),
     /// Watch launches as they happen
     ///
     /// Shows the commands that are launched, with their number, failures and launch tax, and a tree of the running processes. The screen is
     /// redrawn four times a second. Launch tax is the time of all phases but `run`; it is known once a launch has ended.
     #[cfg(feature = "top")]
-    #[command(after_help = super::top::EXAMPLES)]
-    Top(TopArguments),
+    #[command(after_help = top::EXAMPLES)]
+    Top(top::TopArguments),
     /// Report where the time of launches went
     ///
     /// The report fits on one screen; --full prints all sections. Start-up, or launch tax, is the
     /// time of all phases but `run`, in which the program itself runs. It is summed over launches,
     /// so it can exceed the wall time when launches overlap. `-` means unknown, not zero.
     #[command(after_help = REPORT_EXAMPLES)]
-    Report(ReportArguments),
+    Report(report::ReportArguments),
     /// List what to change, how to change it, and how much wall time it saves
     ///
     /// Each saving is predicted by replaying the recording with that fix applied. The largest saving comes first. Fixes that save
     /// less than 1 % of the wall time, or less than 5 ms, are omitted.
-    #[command(after_help = super::advise::EXAMPLES)]
-    Advise(AdviseArguments),
+    #[command(after_help = advise::EXAMPLES)]
+    Advise(advise::AdviseArguments),
     /// Predict the wall time if launches were changed or removed
     ///
     /// The recording is replayed with all changes applied together. SEL selects launches: a glob on the program's base name
     /// (`dirname`, `python3*`; `(bash)` for forks of bash that run no other program), argv=GLOB, parent=GLOB (base name of the
     /// parent's program), or line=FILE:N (the script line that launches, as in `report --by line`; also FILE or
     /// FILE:N-M). Terms joined by commas must all match. Options can be repeated.
-    #[command(after_help = super::whatif::EXAMPLES)]
-    Whatif(Box<WhatifArguments>),
+    #[command(after_help = whatif::EXAMPLES)]
+    Whatif(Box<whatif::WhatifArguments>),
     /// Compare recordings of two versions: launches added, removed and changed
     ///
     /// Launches are matched by program, arguments (without numbers and temporary names), script line and parent. The first
     /// sentence says what happened to the wall time, and because of which launches.
-    #[command(after_help = super::diff::EXAMPLES, override_usage = super::diff::USAGE)]
-    Diff(DiffArguments),
+    #[command(after_help = diff::EXAMPLES, override_usage = diff::USAGE)]
+    Diff(diff::DiffArguments),
     /// Fail when a command exceeds a budget for its launches
     ///
     /// Set budgets with options or in spawnscope.toml. Prints which budgets are exceeded, by which script lines, and what to change.
     /// Prefer budgets for counts: they do not depend on the machine.
-    #[command(after_help = super::check::EXAMPLES)]
-    Check(CheckArguments),
+    #[command(after_help = check::EXAMPLES)]
+    Check(check::CheckArguments),
     /// Print the process tree with arguments, phases and exit statuses
     ///
     /// Each line shows one process: its pid, the programs that it executed, its wall time, its exit status if that is not 0, and its
@@ -145,14 +132,14 @@ pub enum Verb {
     ///
     /// Each box is a program, and the boxes above it are what it launched. With --by caller, boxes are the functions that launch. The
     /// width of a box is its cost plus the cost of everything above it.
-    #[command(after_help = super::flame::EXAMPLES)]
-    Flame(FlameArguments),
+    #[command(after_help = flame::EXAMPLES)]
+    Flame(flame::FlameArguments),
     /// Write a page with the whole report, to look at in a browser and to share
     ///
     /// One file, which works offline: the verdict, a timeline of all launches with the critical path, advice, tables, flame graphs and
     /// waits. It contains the arguments and working directories of the recording, so share it like the recording itself.
-    #[command(after_help = super::html::EXAMPLES)]
-    Html(HtmlArguments),
+    #[command(after_help = html::EXAMPLES)]
+    Html(html::HtmlArguments),
     /// Export the launches in another format
     ///
     /// A Perfetto trace has one group of tracks: the critical path, and the processes, nested by parent in order of creation. Launches
@@ -175,20 +162,20 @@ pub enum Verb {
     /// Starts the shell as a terminal does, waits for its prompt, and presses Enter. Prints which lines of the start-up files take the time, for
     /// programs that they launch and for the shell's own work, and what to change. It changes no file, and needs no privilege. The shell is
     /// killed at the end, so that it does not write its history.
-    #[command(after_help = super::shell::EXAMPLES)]
-    Shell(ShellArguments),
+    #[command(after_help = shell::EXAMPLES)]
+    Shell(shell::ShellArguments),
     /// Stop a new process before its first instruction so that a debugger can attach
     ///
     /// The command, or a process that it launches, stops right after its exec, before the first instruction of its dynamic
     /// loader. Spawnscope prints its pid, and any profiler or debugger can attach. Press Enter on the terminal to continue it.
-    #[command(after_help = super::hold::EXAMPLES, override_usage = super::hold::USAGE)]
-    Hold(HoldArguments),
+    #[command(after_help = hold::EXAMPLES, override_usage = hold::USAGE)]
+    Hold(hold::HoldArguments),
     /// Run a command without needless `sh -c` shells
     ///
     /// Many programs launch others through `sh -c TEXT`. A library, loaded into the command and everything that it launches,
     /// starts TEXT without the shell if TEXT is provably one simple command. The programs themselves are unchanged.
-    #[command(after_help = super::accel::EXAMPLES, override_usage = super::accel::USAGE)]
-    Accel(AccelArguments),
+    #[command(after_help = accel::EXAMPLES, override_usage = accel::USAGE)]
+    Accel(accel::AccelArguments),
     /// Measure what a launch costs on this machine, and what makes it slow
     ///
     /// Each experiment alternates its cases for as many rounds as the noise requires and the time limit allows, and prints medians with
@@ -211,8 +198,8 @@ pub enum Verb {
     ///
     /// Coding agents and other clients start it. It answers what `report`, `advise`, `whatif` and `diff` find in recordings, imports
     /// logs, and records commands if that is allowed. docs/skill/SKILL.md tells an agent when to use it.
-    #[command(after_help = super::mcp::EXAMPLES)]
-    Mcp(McpArguments),
+    #[command(after_help = mcp::EXAMPLES)]
+    Mcp(mcp::McpArguments),
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -228,7 +215,6 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Returns the recordings that the verb reads.
     pub fn recordings(&mut self) -> Vec<&mut PathBuf> {
         let recording = match self {
             Verb::Report(arguments) => &mut arguments.recording,

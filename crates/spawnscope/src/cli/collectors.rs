@@ -25,7 +25,6 @@ pub struct AttachOptions {
     pub choice: CollectorChoice,
     /// Whether to print which BPF programs the kernel refuses.
     pub is_verbose: bool,
-    /// Whether to print no notices.
     pub is_quiet: bool,
 }
 
@@ -48,7 +47,6 @@ pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Re
 /// How to permit eBPF, which records everything.
 const GRANT_EBPF: &str = "sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope";
 
-/// Attaches ptrace, because eBPF does not work.
 fn attach_fallback(
     options: AttachOptions,
     follow: Follow,

@@ -3,7 +3,6 @@
 //! processes may add recordings concurrently: no file is ever changed, and processes that add the same recording write the same file
 //! names. Examinations by `doctor` are added in the same way.
 
-use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -14,11 +13,19 @@ use chrono::{DateTime, NaiveDate};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
+use super::analysis::{Input, with_timelines_of};
+use super::args::ExportArguments;
 use super::identity::{self, Caller};
 use super::output_file::{act_as_caller, create_beside};
+use super::{fleet, output};
+use crate::analyze::GroupBy;
+use crate::analyze::model::window::Part;
+use crate::analyze::sites::build_labels::{BuildLabel, BuildLabels};
+use crate::analyze::waits::attribution::attributed_waits;
 use crate::owner::act_as;
 use crate::parallel;
-use crate::present::dataset::{Dataset, Table};
+use crate::present::dataset::{Contents, Dataset, Table};
+use crate::present::json::hex;
 use crate::record::reader::{Info, RecordingFile};
 
 /// The name that query engines give to the directory of rows without a value.
@@ -28,8 +35,22 @@ const COMPACTED: &str = ".compacted-";
 /// Maximum length of a job in the name of a directory; file systems allow 255 bytes for the name.
 const MAX_JOB_BYTES: usize = 180;
 
-/// Creates a temporary directory for a dataset that is then copied elsewhere. The directory belongs to the user who called sudo, if any.
-pub fn temporary_directory() -> Result<TempDir> {
+/// Passes the directory of a dataset to `add`. If the dataset is in an object store, that is a temporary directory, which is then copied there
+/// even if only some recordings could be added.
+pub fn add_to(root: &Path, add: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    if !fleet::is_store(root) {
+        return add(root);
+    }
+    let directory = temporary_directory().context("failed to make a temporary directory")?;
+    let added = add(directory.path());
+    if added.is_ok() || directory.path().join(Table::Runs.name()).exists() {
+        fleet::push(directory.path(), root)?;
+    }
+    added
+}
+
+/// Creates a temporary directory, which belongs to the user who called sudo, if any.
+fn temporary_directory() -> Result<TempDir> {
     let caller = identity::caller()?;
     let _owner_guard = act_as(caller.as_ref().map(Caller::owner).as_ref())?;
     Ok(tempfile::tempdir()?)
@@ -42,12 +63,68 @@ pub fn check_root(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Adds the recordings to the dataset of -o, unless the dataset already has them.
+pub fn export(arguments: &ExportArguments) -> Result<()> {
+    let Some(root) = output::file(arguments.output.as_deref()) else {
+        bail!("a dataset is a directory, or s3://BUCKET/PREFIX: name it with -o");
+    };
+    add_to(root, |directory| add_all(arguments, directory))
+}
+
+/// Adds all recordings that can be read, and then fails if there are others.
+fn add_all(arguments: &ExportArguments, root: &Path) -> Result<()> {
+    let results = arguments.files.iter().map(|path| add_to_dataset(arguments, path, root));
+    let mut failures: Vec<_> = results.filter_map(Result::err).collect();
+    let Some(last) = failures.pop() else {
+        return Ok(());
+    };
+    for failure in &failures {
+        output::print_message(&output::escape_line(format!("{failure:#}")));
+    }
+    match arguments.files.len() - failures.len() - 1 {
+        0 => Err(last),
+        added => Err(last.context(format!("{added} of {} recordings were added", arguments.files.len()))),
+    }
+}
+
+/// Adds a recording to the dataset in a directory, unless the dataset already has it.
+fn add_to_dataset(arguments: &ExportArguments, path: &Path, root: &Path) -> Result<()> {
+    let file = RecordingFile::open(path)?;
+    let info = file.info()?;
+    let files = DatasetFiles::for_recording(root, &file, &info)?;
+    if files.exist()? {
+        output::print_message(&format!("{} is already in {}", path.display(), root.display()));
+        return Ok(());
+    }
+    with_timelines_of(&file, Part::Whole, &mut |_| {}, |input| {
+        let Input { recording, forest, timelines, .. } = input;
+        output::print_contradictions(path, &input.contradictions);
+        let ((waits, labels), (report, path)) = parallel::join(
+            || {
+                let labels = BuildLabel::ALL.map(|label| BuildLabels::find(forest, label));
+                (attributed_waits(recording, forest, timelines), labels)
+            },
+            || input.report(GroupBy::Command),
+        );
+        let dataset = Dataset::new(&Contents {
+            run: files.id(),
+            has_command_lines: !arguments.no_command_lines,
+            recorder: &info.version,
+            forest,
+            report: &report,
+            path: path.as_ref(),
+            waits: &waits,
+            labels: &labels,
+        });
+        files.write(&dataset, arguments.mode)
+    })
+}
+
 /// The files of a recording, or of an examination, in a dataset.
 pub struct DatasetFiles {
     root: PathBuf,
     /// `date=DATE/job=JOB`, relative to the directory of each table.
     partition: PathBuf,
-    /// Identifies the recording or the examination.
     run: String,
 }
 
@@ -74,11 +151,10 @@ impl DatasetFiles {
         Ok(DatasetFiles {
             root: root.to_owned(),
             partition: Path::new(&format!("date={date}")).join(format!("job={NO_JOB}")),
-            run: hexadecimal(&hash[..16]),
+            run: hex(&hash[..16]),
         })
     }
 
-    /// Returns the identifier of the recording or the examination.
     pub fn id(&self) -> &str {
         &self.run
     }
@@ -169,15 +245,7 @@ fn hash_recording(file: &RecordingFile) -> Result<String> {
     for (table, rows, sum) in file.sums()? {
         hasher.update(format!("{table} {rows} {sum}\n"));
     }
-    Ok(hexadecimal(&hasher.finalize()[..16]))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    Ok(hex(&hasher.finalize()[..16]))
 }
 
 /// Encodes a job as a component of a path: query engines decode %XX. The name is untrusted, so `/`, `.` and `=` are encoded, too. A long name
@@ -190,7 +258,7 @@ fn encode_job(job: &str) -> String {
     for character in job.chars() {
         let part = encode_character(character);
         if encoded.len() + part.len() > MAX_JOB_BYTES {
-            return format!("{encoded}-{}", hexadecimal(&Sha256::digest(job)[..4]));
+            return format!("{encoded}-{}", hex(&Sha256::digest(job)[..4]));
         }
         encoded.push_str(&part);
     }

@@ -1,22 +1,18 @@
 //! `spawnscope diff`: compares recordings of two versions of a command.
 
-use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueHint};
 
-use super::analysis::{Input, with_timelines};
+use super::analysis::with_timelines;
 use super::args::{JsonArguments, named};
-use super::flame::WEIGHTS;
 use super::{output, output_file};
 use crate::analyze::compare::diff::{Grouping, Run, compare};
-use crate::analyze::critical_path;
 use crate::analyze::model::window::Part;
 use crate::analyze::path::flame::{FlameOptions, Stacking, Weight, flame};
-use crate::analyze::predict::replay::Parameters;
-use crate::present::flame::folded;
+use crate::present::flame::{WEIGHTS, folded};
 use crate::present::{diff, html};
 
 pub fn run(arguments: &DiffArguments) -> Result<()> {
@@ -32,15 +28,10 @@ pub fn run(arguments: &DiffArguments) -> Result<()> {
         output_file::write(path, page.as_bytes())?;
     }
     let top = Some(arguments.top.unwrap_or(diff::DEFAULT_TOP)).filter(|top| *top > 0);
-    let text = if arguments.json.json {
-        arguments.json.text(&diff::json(&found))?
-    } else if arguments.markdown {
-        diff::markdown(&found, top)
-    } else {
-        output::with_glyphs(diff::render(&found, output::width(&io::stdout()), top))
-    };
-    let written = anstream::stdout().lock().write_all(text.as_bytes());
-    written.context("failed to write the difference")
+    if arguments.markdown {
+        return output::print(&diff::markdown(&found, top), "difference");
+    }
+    arguments.json.print("difference", || diff::json(&found), |width| diff::render(&found, width, top))
 }
 
 /// Reads recordings, and their folded stacks if a flame graph is wanted.
@@ -52,16 +43,13 @@ fn read_all(files: &[PathBuf], weight: Option<Weight>) -> Result<(Vec<Run>, Vec<
 /// Reads one recording for a comparison. Also returns its folded stacks, which are empty without a weight.
 pub fn read(file: &Path, weight: Option<Weight>) -> Result<(Run, String)> {
     with_timelines(file, Part::Whole, |input| {
-        let Input { recording, forest, timelines, .. } = input;
-        output::print_contradictions(file, &input.contradictions);
-        let wall = Parameters::of(recording).map(|parameters| parameters.wall);
-        let path = wall.and_then(|wall| critical_path(forest, timelines, wall));
-        let run = Run::of(recording, forest, path.as_ref());
+        let path = input.path();
+        let run = Run::of(input.recording, input.forest, path.as_ref());
         let Some(weight) = weight else {
             return Ok((run, String::new()));
         };
         let options = FlameOptions { weight, stacking: Stacking::Tree, phase: None };
-        let found = flame(forest, path.as_ref(), |name| recording.texts.get(name), options);
+        let found = flame(input.forest, path.as_ref(), |name| input.recording.texts.get(name), options);
         let found = found.with_context(|| file.display().to_string())?;
         Ok((run, folded(&found)))
     })
@@ -111,7 +99,6 @@ pub struct DiffArguments {
 }
 
 impl DiffArguments {
-    /// Returns the recordings of both sides.
     pub fn sides(&self) -> Result<[&[PathBuf]; 2]> {
         match (self.before.as_slice(), self.after.as_slice()) {
             ([before, after], []) => Ok([std::slice::from_ref(before), std::slice::from_ref(after)]),

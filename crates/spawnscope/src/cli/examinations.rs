@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
-use super::dataset::{self, DatasetFiles};
+use super::dataset::{DatasetFiles, check_root};
 use super::fleet;
 use super::output_file::PRIVATE;
 use super::recordings::unix_ns_now;
@@ -12,36 +12,19 @@ use crate::doctor::Diagnosis;
 use crate::present::dataset::{Dataset, Examination};
 use crate::present::doctor;
 
-/// A dataset to add findings to. It is checked before the examination, which takes seconds.
-pub struct Destination<'a> {
-    root: &'a Path,
-    is_store: bool,
+/// Checks the dataset before the examination, which takes seconds.
+pub fn check(root: &Path) -> Result<()> {
+    if fleet::is_store(root) {
+        return Ok(());
+    }
+    if root == Path::new("-") {
+        bail!("a dataset is a directory, or s3://BUCKET/PREFIX: name it with -o");
+    }
+    check_root(root)
 }
 
-impl<'a> Destination<'a> {
-    pub fn check(root: &'a Path) -> Result<Destination<'a>> {
-        let is_store = fleet::is_store(root);
-        if !is_store {
-            if root == Path::new("-") {
-                bail!("a dataset is a directory, or s3://BUCKET/PREFIX: name it with -o");
-            }
-            dataset::check_root(root)?;
-        }
-        Ok(Destination { root, is_store })
-    }
-
-    /// Adds the findings under the name `host`, or else under the machine's own name.
-    pub fn add(&self, diagnosis: &Diagnosis, host: Option<&str>) -> Result<()> {
-        if !self.is_store {
-            return add(self.root, diagnosis, host);
-        }
-        let directory = dataset::temporary_directory().context("failed to make a temporary directory")?;
-        add(directory.path(), diagnosis, host)?;
-        fleet::push(directory.path(), self.root)
-    }
-}
-
-fn add(root: &Path, diagnosis: &Diagnosis, host: Option<&str>) -> Result<()> {
+/// Adds the findings under the name `host`, or else under the machine's own name.
+pub fn add(root: &Path, diagnosis: &Diagnosis, host: Option<&str>) -> Result<()> {
     let machine = rustix::system::uname();
     let own_name = machine.nodename().to_string_lossy();
     let host = host.unwrap_or(&own_name);

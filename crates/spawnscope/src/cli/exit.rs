@@ -22,10 +22,8 @@ use crate::present::signal_name;
 
 pub const FAILED: u8 = 125;
 
-/// `check` found that a budget is exceeded.
 pub const EXCEEDED: u8 = 1;
 
-/// `doctor` found a problem.
 pub const PROBLEMS: u8 = 1;
 
 /// Three Ctrl-C within a second ended the recording. The status is that of a program killed by SIGINT.
@@ -34,7 +32,6 @@ pub const INTERRUPTED: u8 = 130;
 /// How spawnscope ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It exits with this status.
     Code(u8),
     /// It ends by the signal that killed the command.
     Killed(i32),

@@ -6,16 +6,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
 
-use super::analysis::with_timelines;
+use super::analysis::{read_launches, with_timelines};
 use super::args::{RecordingArgument, named};
 use super::{output, output_file};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::model::samples::assign_phases;
 use crate::analyze::model::window::Part;
 use crate::analyze::path::flame::{Flame, FlameError, FlameOptions, Stacking, Weight, flame, sampled};
-use crate::analyze::predict::replay::Parameters;
-use crate::analyze::{CriticalPath, Forest, critical_path};
-use crate::present::flame::folded;
+use crate::analyze::{CriticalPath, Forest};
+use crate::present::flame::{STACKINGS, WEIGHTS, folded};
 use crate::record::reader::{Recording, RecordingFile, SampleRow};
 
 /// The output file when -o is not given and standard output is a terminal.
@@ -43,14 +42,10 @@ pub fn run(arguments: &FlameArguments) -> Result<()> {
         Weight::OnCpu | Weight::OffCpu => draw_samples(arguments, &samples, options)?,
         // Slices are most of a recording, and only the critical path needs them.
         Weight::Critical => with_timelines(file, Part::Main, |input| {
-            output::print_contradictions(file, &input.contradictions);
-            let wall = Parameters::of(input.recording).map(|parameters| parameters.wall);
-            let path = wall.and_then(|wall| critical_path(input.forest, input.timelines, wall));
-            draw_launches(arguments, input.recording, input.forest, path.as_ref(), options)
+            draw_launches(arguments, input.recording, input.forest, input.path().as_ref(), options)
         })?,
         Weight::Wall | Weight::Tax | Weight::Count => {
-            let recording = RecordingFile::open(file)?.read()?;
-            output::print_contradictions(file, &recording.info.contradictions);
+            let recording = read_launches(&RecordingFile::open(file)?, file)?;
             draw_launches(arguments, &recording, &Forest::build(&recording), None, options)?
         }
     };
@@ -71,8 +66,7 @@ fn draw_launches(
 fn draw_samples(arguments: &FlameArguments, samples: &[SampleRow], options: FlameOptions) -> Result<Vec<u8>> {
     let file = RecordingFile::open(&arguments.recording.file)?;
     // The recording may have grown since the samples were read. Rows are only appended, so the samples still refer to the same rows.
-    let recording = file.read()?;
-    output::print_contradictions(&arguments.recording.file, &recording.info.contradictions);
+    let recording = read_launches(&file, &arguments.recording.file)?;
     let forest = Forest::build(&recording);
     let assigned = assign_phases(&forest, &file.threads()?, samples);
     draw(arguments, &recording, sampled(&forest, &assigned, options))
@@ -91,7 +85,6 @@ fn as_svg(arguments: &FlameArguments, recording: &Recording, found: &Flame<'_>) 
     use crate::present::flame::svg;
     use crate::present::text::command_line;
 
-    /// Characters of the command line that fit above the graph.
     const TITLE_COLUMNS: usize = 120;
     let command = recording.info.command.iter().map(Vec::as_slice);
     let title = match &arguments.title {
@@ -129,19 +122,6 @@ Examples:
 
 With --weight wall, concurrent processes each count in full, so the graph can
 add up to more than the wall time. With --weight critical, it adds up to it.";
-
-pub(super) const WEIGHTS: [(&str, &str, Weight); 4] = [
-    ("wall", "Wall time of processes, without their children", Weight::Wall),
-    ("tax", "Launch tax: all phases but run", Weight::Tax),
-    ("count", "Launches", Weight::Count),
-    ("critical", "Time on the critical path", Weight::Critical),
-];
-
-const STACKINGS: [(&str, &str, Stacking); 3] = [
-    ("tree", "By process, with its phases on top", Stacking::Tree),
-    ("caller", "By the functions that launch", Stacking::Caller),
-    ("command", "By program, regardless of parent, with its phases on top", Stacking::Command),
-];
 
 #[derive(Debug, Args)]
 pub struct FlameArguments {

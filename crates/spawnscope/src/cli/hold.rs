@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
 
-use super::args::{IdentityArguments, parse_seconds};
+use super::args::parse_seconds;
 use super::exit::Status;
-use super::identity;
+use super::identity::{self, IdentityArguments};
 use super::output::{print_message, width};
 use crate::event::Pid;
 use crate::hold::{self, ATTACH_TIMEOUT, ContinuedBy, HoldError, LaunchSelector, Notice, Request, Run};
@@ -114,7 +114,6 @@ fn no_match_message(arguments: &HoldArguments, count: u32) -> String {
     }
 }
 
-/// Describes a status of wait(2).
 fn outcome(status: i32) -> String {
     if libc::WIFSIGNALED(status) {
         let number = libc::WTERMSIG(status);

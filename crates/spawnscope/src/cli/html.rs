@@ -13,11 +13,9 @@ use super::{identity, output, output_file};
 use crate::analyze::explain::advice::RuleContext;
 use crate::analyze::model::window::Part;
 use crate::analyze::path::concurrency::concurrency;
-use crate::analyze::path::critical_path::stretches;
 use crate::analyze::path::flame::{Flame, FlameOptions, Stacking, Weight, flame};
 use crate::analyze::path::groups::groups;
 use crate::analyze::predict::dependence::{Dependence, Removal, removals};
-use crate::analyze::predict::replay::Parameters;
 use crate::analyze::sites::callers::{Callers, Detail};
 use crate::analyze::waits::attribution::{attributed_waits, waits_of_parents};
 use crate::analyze::{self, Causes, CriticalPath, Forest, GroupBy};
@@ -45,7 +43,6 @@ pub fn run(arguments: &HtmlArguments) -> Result<()> {
     let file = &arguments.recording.file;
     let part = arguments.window.part(Part::Whole);
     let page = with_timelines(file, part, |input| {
-        output::print_contradictions(file, &input.contradictions);
         let typed = arguments.window.with_file(output::typed_name(file));
         render(input, part, typed.as_deref())
     })?;
@@ -61,10 +58,8 @@ fn render(input: Input<'_, '_>, part: Part, file: Option<&str>) -> Result<String
     let Input { recording, forest, timelines, .. } = input;
     let ((stretches, waits, waits_of_parents), causes) = parallel::join(
         || {
-            let wall = Parameters::of(recording).map(|parameters| parameters.wall);
-            let stretches = wall.and_then(|wall| stretches(forest, timelines, wall));
             let waits = attributed_waits(recording, forest, timelines);
-            (stretches, waits, waits_of_parents(recording, forest, timelines))
+            (input.stretches(), waits, waits_of_parents(recording, forest, timelines))
         },
         || Causes::find_with(recording, forest, timelines, predict_removals),
     );

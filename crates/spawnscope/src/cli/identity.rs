@@ -32,7 +32,6 @@ pub struct IdentityArguments {
 }
 
 impl IdentityArguments {
-    /// Returns the choice that these options express.
     pub fn choice(&self) -> Choice<'_> {
         Choice { user: self.user.as_deref(), as_root: self.as_root }
     }
@@ -47,7 +46,6 @@ pub struct Decision {
     pub notice: Option<String>,
 }
 
-/// Decides which user the command runs as.
 pub fn decide(choice: Choice<'_>) -> Result<Decision> {
     let is_root = Uid::effective().is_root();
     if let Some(name) = choice.user {
@@ -80,14 +78,12 @@ pub fn decide(choice: Choice<'_>) -> Result<Decision> {
 /// The user who called spawnscope through sudo.
 #[derive(Debug)]
 pub struct Caller {
-    /// The ids that the command runs with.
     pub identity: Identity,
     /// The user's name, or `user UID` if the user has no name.
     pub name: String,
 }
 
 impl Caller {
-    /// Returns the owner for files that the verbs create.
     pub fn owner(&self) -> Owner {
         owner(&self.identity)
     }
@@ -104,7 +100,6 @@ pub fn caller() -> Result<Option<Caller>> {
     Ok(Some(Caller { identity, name }))
 }
 
-/// Returns the owner for files that belong to a command with this identity.
 pub fn owner(identity: &Identity) -> Owner {
     Owner { uid: identity.uid, gid: identity.gid, groups: identity.groups.clone() }
 }

@@ -55,10 +55,6 @@ pub enum LogFormat {
     Eslogger,
 }
 
-/// Runs the verb.
-///
-/// # Errors
-/// When a log cannot be read or is something else, or the recording cannot be written.
 pub fn run(arguments: &ImportArguments) -> Result<()> {
     if arguments.logs.contains(&arguments.output) {
         bail!("-o names the log itself, {}", arguments.output.display());
@@ -84,7 +80,6 @@ pub fn run(arguments: &ImportArguments) -> Result<()> {
     Ok(())
 }
 
-/// Says which lines could not be read.
 fn print_refused(imported: &Imported) {
     let Some(refused) = &imported.refused else { return };
     let lines = units::counted(refused.count, "line", "lines");

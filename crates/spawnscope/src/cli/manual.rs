@@ -24,7 +24,6 @@ These are medians on 2 shared virtual CPUs. Measure on your machine, in the
 source tree: benchmarks/overhead.py --only start_and_finish; also storm,
 storm_with_stacks, configure and losses.";
 
-/// Writes spawnscope(1) and one page per verb.
 pub fn write_pages(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("failed to create {}", directory.display()))?;
     let mut command = Arguments::command().disable_help_subcommand(true);

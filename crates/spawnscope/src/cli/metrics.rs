@@ -18,7 +18,6 @@ use crate::event::Loss;
 use crate::present::prometheus::{self, RecorderState, Snapshot, command_label};
 use crate::record::{Follower, Header, RowReceiver, follow};
 
-/// The suffix of the files that node_exporter reads.
 const SUFFIX: &str = "prom";
 /// The mode of a new file. node_exporter runs as another user, who must be able to read it. It contains names of programs and numbers, but no
 /// arguments.
@@ -51,7 +50,6 @@ fn is_ignored(path: &Path) -> bool {
     path.extension().is_none_or(|suffix| suffix != SUFFIX)
 }
 
-/// The thread that publishes metrics.
 pub struct Publisher {
     thread: JoinHandle<Result<()>>,
     lost: Arc<Mutex<Vec<Loss>>>,

@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use anyhow::{Context, Result};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use rustix::termios::Winsize;
@@ -23,7 +24,6 @@ use crate::units;
 /// The width in columns if there is no terminal and `COLUMNS` is not set.
 const DEFAULT_WIDTH: usize = 80;
 const ACCEPTED_WIDTHS: RangeInclusive<usize> = 20..=1000;
-/// The name for standard input or output where a file is expected.
 pub const STANDARD_STREAM: &str = "-";
 /// Minimum width that all outputs support. A narrower terminal wraps lines.
 const MIN_WIDTH: usize = 40;
@@ -111,6 +111,11 @@ pub fn typed_name(file: &Path) -> Option<String> {
     (!is_default).then(|| text::quote(file.as_os_str().as_bytes()))
 }
 
+/// Prints the result of a verb to standard output. `what` names it in an error.
+pub fn print(text: &str, what: &str) -> Result<()> {
+    anstream::stdout().lock().write_all(text.as_bytes()).with_context(|| format!("failed to write the {what}"))
+}
+
 /// Prints a message of one or more lines to standard error. All messages are printed here, so any text that they quote (a file name, an
 /// error from SQLite) is escaped for the terminal, and its recognizable secrets are masked. If standard error cannot be written to, the
 /// message is lost without an error.
@@ -151,7 +156,6 @@ pub fn print_usage_error(error: &clap::Error) {
     let _ = writeln!(io::stderr(), "{}", escape_lines(message.trim_end()));
 }
 
-/// Adds the possible values of a missing option to the error.
 fn list_values(error: &mut clap::Error, verb: Option<&OsString>) {
     let mut definition = Arguments::command();
     // An argument has a text only in a complete definition.

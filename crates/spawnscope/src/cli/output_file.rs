@@ -17,9 +17,7 @@ use super::output::{self, escape_line, print_message};
 use crate::owner::{OwnerGuard, act_as};
 use crate::record::is_recording;
 
-/// The mode of a new file.
 pub const PRIVATE: u32 = 0o600;
-/// The permissions of a file that are kept.
 const PERMISSIONS: u32 = 0o777;
 /// The extended attribute with a file's access control list, which is not part of its mode.
 const ACCESS_CONTROL_LIST: &str = "system.posix_acl_access";
@@ -50,7 +48,6 @@ impl OutputFile {
         Ok(output)
     }
 
-    /// Whether the file is not a regular one.
     pub fn is_stream(&self) -> bool {
         self.stream.is_some()
     }
@@ -132,7 +129,6 @@ enum Opened {
 }
 
 impl Opened {
-    /// Gives a file beside its place the name `path`.
     fn finish(self, path: &Path) -> io::Result<()> {
         match self {
             Opened::Beside(file) => Ok(file.persist(path).map(drop)?),
@@ -213,7 +209,6 @@ fn duplicate(fd: RawFd) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(copy) })
 }
 
-/// Describes why the file cannot be opened and what to do.
 fn open_error(path: &Path, error: io::Error, caller: Option<&Caller>) -> Error {
     let path = path.display();
     if error.raw_os_error() == Some(libc::ELOOP) {

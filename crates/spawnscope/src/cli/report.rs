@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
 
-use super::analysis::{Input, with_timelines, with_timelines_of};
+use super::analysis::{Input, with_timelines_of};
 use super::args::{JsonArguments, RecordingArgument, WindowArguments, named};
 use super::output;
 use super::output_file::OutputFile;
@@ -16,7 +16,7 @@ use crate::analyze::model::window::Part;
 use crate::analyze::sites::build_labels::BuildLabel;
 use crate::analyze::sites::build_steps::name_by_steps;
 use crate::analyze::waits::attribution::attributed_waits;
-use crate::analyze::{self, Causes, GroupBy, Report, Scope};
+use crate::analyze::{GroupBy, Report, Scope};
 use crate::import::build_steps;
 use crate::parallel;
 use crate::present::groupings::GROUPINGS;
@@ -52,7 +52,7 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     } else {
         first_screen(&mut report, width, output::terminal_height(&io::stdout()), options.file)
     };
-    print(&text, &mut anstream::stdout().lock())
+    output::print(&text, "report")
 }
 
 /// Prints the report of a recording that was just made: as text to `out`, as JSON to `json`. Returns the number of its launches.
@@ -63,12 +63,12 @@ pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json_file
     }
     if let Some(out) = out {
         let (width, height) = (output::width(&io::stderr()), output::terminal_height(&io::stderr()));
-        print(&first_screen(&mut report, width, height, output::typed_name(file).as_deref()), out)?;
+        let text = first_screen(&mut report, width, height, output::typed_name(file).as_deref());
+        out.write_all(text.as_bytes()).context("failed to write the report")?;
     }
     Ok(report.all.count)
 }
 
-/// Renders the first screen, with the edits as lines of the user's files.
 fn first_screen(report: &mut Report, width: usize, height: Option<usize>, file: Option<&str>) -> String {
     match &mut report.busiest {
         Some(busiest) => SourceFiles::look_up(busiest),
@@ -87,7 +87,7 @@ fn read_with_busiest_episode(path: &Path, part: Part, group_by: GroupBy) -> Resu
 }
 
 pub fn read(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
-    with_timelines(path, part, |input| report_of(input, part, group_by))
+    with_timelines_of(&RecordingFile::open(path)?, part, &mut |_| {}, |input| report_of(input, part, group_by))
 }
 
 /// Reads a part of a recording whose launches get names from the logs of build tools, and reports on it.
@@ -108,13 +108,8 @@ fn read_with_labels(path: &Path, logs: &[PathBuf], part: Part, group_by: GroupBy
 fn report_of(input: Input<'_, '_>, part: Part, group_by: GroupBy) -> Result<Report> {
     let Input { recording, forest, timelines, .. } = input;
     // Only reports need the waits, and on a large recording they take a second.
-    let (waits, mut report) = parallel::join(
-        || attributed_waits(recording, forest, timelines),
-        || {
-            let causes = Causes::find(recording, forest, timelines);
-            analyze::report_on(recording, forest, causes.as_ref(), group_by)
-        },
-    );
+    let (waits, (mut report, _)) =
+        parallel::join(|| attributed_waits(recording, forest, timelines), || input.report(group_by));
     debug_assert!(
         !input.contradictions.0.is_empty()
             || waits_fit(&waits, recording.info.last_event.max(report.wall), timelines.threads.len()),
@@ -129,10 +124,6 @@ fn report_of(input: Input<'_, '_>, part: Part, group_by: GroupBy) -> Result<Repo
         report.episodes.clear();
     }
     Ok(report)
-}
-
-fn print(text: &str, out: &mut dyn Write) -> Result<()> {
-    out.write_all(text.as_bytes()).context("failed to write the report")
 }
 
 pub(super) const REPORT_EXAMPLES: &str = "\

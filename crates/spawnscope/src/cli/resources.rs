@@ -20,9 +20,7 @@ const DESCRIPTORS: u64 = 96;
 /// as well.
 const DESCRIPTORS_PER_CPU: u64 = 4;
 
-/// Default size of the kernel buffer.
 const DEFAULT_BUFFER_KIB: u32 = 16 * 1024;
-/// Minimum size of a kernel buffer that is chosen automatically.
 const MIN_BUFFER_KIB: u32 = 1024;
 
 /// Memory for everything but buffers. In a control group without other processes, `record -- true`
@@ -42,7 +40,6 @@ const REPORT_BYTES_PER_FILE_BYTE: u64 = 16;
 /// How much memory the recorder may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
-    /// The size of the kernel buffer, in KiB.
     pub buffer_kib: u32,
     pub memory: Memory,
 }

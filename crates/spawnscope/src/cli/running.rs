@@ -32,12 +32,10 @@ impl RunningProcesses {
         }
     }
 
-    /// Whether an exited thread is still on a CPU.
     pub fn has_leaving_threads(&self) -> bool {
         !self.leaving.is_empty()
     }
 
-    /// Returns the number of launched processes that have not ended.
     pub fn process_count(&self) -> usize {
         self.processes.len()
     }

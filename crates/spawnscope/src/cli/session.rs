@@ -29,11 +29,8 @@ const LOSSES_INTERVAL: Duration = Duration::from_secs(1);
 /// before that.
 const MAX_SETTLING: Duration = Duration::from_millis(100);
 
-/// A running recording.
 pub struct Session<'a> {
-    /// The source of events.
     pub collector: &'a mut dyn Collector,
-    /// The destination of events.
     pub recordings: &'a mut Recordings,
     pub signals: &'a Signals,
     /// The thread of `--metrics`.
@@ -45,11 +42,9 @@ pub struct Session<'a> {
     /// The pidfd of the command or, without a command, of the process that `-p` names.
     pub process: Option<OwnedFd>,
     pub command: Option<Command>,
-    /// When to stop recording.
     pub deadline: Option<Instant>,
     /// Whether to record until all processes that the command launched have ended, not only the command.
     pub waits_for_all: bool,
-    /// Whether to print no notices.
     pub is_quiet: bool,
     /// The launched processes that are still running.
     pub running: RunningProcesses,
@@ -63,7 +58,6 @@ pub struct Command {
 
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Why the recording ended.
     pub end_reason: &'static str,
     /// Whether the command (or the followed process) has ended.
     process_ended: bool,
@@ -75,7 +69,6 @@ pub struct Outcome {
     pub wait_status: Option<i32>,
     /// How many CPUs the command was allowed to use when it ended.
     pub allowed_cpus: Option<f64>,
-    /// Lost events, by kind.
     pub lost: Vec<Loss>,
     /// What recording has cost, if the collector measures it meanwhile.
     pub calibration: Vec<Calibration>,
@@ -83,12 +76,10 @@ pub struct Outcome {
     pub has_failed: bool,
     /// Why the next recording of `--keep` could not begin.
     rotation_failure: Option<String>,
-    /// The collector's first error.
     pub collector_failure: Option<CollectError>,
 }
 
 impl Session<'_> {
-    /// Records until the end.
     pub fn run(&mut self) -> Result<Outcome> {
         let mut outcome = Outcome::default();
         let mut interrupts = Interrupts::default();

@@ -23,6 +23,7 @@ use crate::analyze::explain::advice::{Owner, Splice, spliced};
 use crate::analyze::explain::start_up::{LineAdvice, Place, Spent, StartUp, advise, spent};
 use crate::collect::shell_start::{Failure, ShellCommand, Start, Starter};
 use crate::event::{Frame, Nanos};
+use crate::held::find_program;
 use crate::present::text::escape;
 use crate::present::{patch, shell};
 use crate::statistics::median;
@@ -67,10 +68,6 @@ pub struct ShellArguments {
     pub json: bool,
 }
 
-/// Runs the verb.
-///
-/// # Errors
-/// When the shell cannot be started, or shows no prompt.
 pub fn run(arguments: &ShellArguments) -> Result<()> {
     let given = arguments.shell.clone().or_else(|| env::var_os("SHELL")).filter(|shell| !shell.is_empty());
     let file = given.unwrap_or_else(|| "/bin/sh".into());
@@ -89,13 +86,14 @@ pub fn run(arguments: &ShellArguments) -> Result<()> {
     } else {
         output::with_glyphs(shell::render(&report, output::width(&io::stdout()), env::var("HOME").ok().as_deref()))
     };
-    anstream::stdout().lock().write_all(text.as_bytes()).context("failed to write the report")
+    output::print(&text, "report")
 }
 
 /// Starts the shell, observed and not observed in turn, after a first start that brings files into
 /// memory and may write caches, and is observed in order to explain a failure. Only the first two starts after it go on to further prompts.
 fn starts(command: &ShellCommand) -> Result<[Vec<Start>; 2]> {
-    let mut starter = Starter::new(found(&command.words[0]).and_then(|path| File::open(path).ok()).as_ref());
+    let mut starter =
+        Starter::new(find_program(&command.words[0]).ok().and_then(|path| File::open(path).ok()).as_ref());
     let began = Instant::now();
     let mut starts = [Vec::new(), Vec::new()];
     for number in 0..MAX_STARTS {
@@ -115,13 +113,6 @@ fn starts(command: &ShellCommand) -> Result<[Vec<Start>; 2]> {
         }
     }
     Ok(starts)
-}
-
-/// Returns the file of a program: as it is given, or in PATH.
-fn found(program: &OsStr) -> Option<PathBuf> {
-    let directories = env::var_os("PATH").unwrap_or_default();
-    let mut candidates = env::split_paths(&directories).map(|directory| directory.join(program));
-    if program.as_bytes().contains(&b'/') { Some(program.into()) } else { candidates.find(|path| path.is_file()) }
 }
 
 fn explain(failure: &Failure, timeout: Duration) -> String {
@@ -205,7 +196,6 @@ fn forget_lines_of_evaluated(observed: &mut [Observed]) {
     }
 }
 
-/// Finds the text of each line.
 fn find_texts(spent: &Spent, texts: &mut BTreeMap<Place, String>) {
     if let (Some(file), Some(line)) = (&spent.place.file, spent.place.line)
         && let Ok(text) = line_of(Path::new(OsStr::from_bytes(file)), line)

@@ -19,7 +19,6 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Edits of a pipeline with more filters are rare.
 const MAX_ROUNDS: usize = 5;
 
-/// The files that edits name.
 pub struct SourceFiles {
     started_unix_ns: i64,
     /// The current directory. Names of files below it are relative.
@@ -41,7 +40,6 @@ struct Edited {
     splices: Vec<Splice>,
 }
 
-/// What a fix changes in one file.
 struct OwnEdits {
     /// The name of the file in the recording.
     name: Vec<u8>,
@@ -56,7 +54,6 @@ struct OwnEdits {
 pub struct Patch {
     /// Unified diffs of the files, by name.
     pub text: Vec<u8>,
-    /// Sentences on what was left out.
     pub left_out: Vec<String>,
 }
 
@@ -206,7 +203,6 @@ impl SourceFiles {
     }
 }
 
-/// Whether an edit of a cause was applied.
 fn is_edited(advice: &Advice) -> bool {
     let mut all = std::iter::once(advice).chain(&advice.alternatives).flat_map(|fix| &fix.edited);
     all.any(|edited| edited.change.is_ok())

@@ -4,14 +4,13 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::{Context, Result, bail};
 
-use super::analysis::with_timelines;
+use super::analysis::{read_launches, with_timelines};
 use super::args::TreeArguments;
 use super::output;
 use crate::analyze::Forest;
 use crate::analyze::model::tree_view::{TreeOptions, with_ancestors};
 use crate::analyze::model::window::Part;
-use crate::analyze::path::critical_path::{CriticalPath, critical_path};
-use crate::analyze::predict::replay::Parameters;
+use crate::analyze::path::critical_path::CriticalPath;
 use crate::analyze::sites::select::Selector;
 use crate::present::tree;
 use crate::record::reader::RecordingFile;
@@ -20,15 +19,12 @@ pub fn run(arguments: &TreeArguments) -> Result<()> {
     let file = &arguments.recording.file;
     if arguments.critical {
         return with_timelines(file, Part::Main, |input| {
-            output::print_contradictions(file, &input.contradictions);
-            let wall = Parameters::of(input.recording).map(|parameters| parameters.wall);
-            let path = wall.and_then(|wall| critical_path(input.forest, input.timelines, wall));
-            let path = path.context("the critical path is unknown: this recording contains no complete command")?;
+            let path =
+                input.path().context("the critical path is unknown: this recording contains no complete command")?;
             print(arguments, input.forest, Some(&path))
         });
     }
-    let recording = RecordingFile::open(file)?.read()?;
-    output::print_contradictions(file, &recording.info.contradictions);
+    let recording = read_launches(&RecordingFile::open(file)?, file)?;
     print(arguments, &Forest::build(&recording), None)
 }
 

@@ -1,6 +1,5 @@
 //! `spawnscope whatif`: predicts the wall with changes to launches.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -28,18 +27,12 @@ pub fn run(arguments: &WhatifArguments) -> Result<()> {
     let reports: Result<Vec<WhatIfReport>> =
         arguments.files.iter().map(|file| read(file, arguments, &requested)).collect();
     let whatif_report = of_several(reports?).context("no recording")?;
-    let text = if arguments.json.json {
-        arguments.json.text(&whatif::json(&whatif_report))?
-    } else {
-        output::with_glyphs(whatif::render(&whatif_report, output::width(&io::stdout())))
-    };
-    anstream::stdout().lock().write_all(text.as_bytes()).context("failed to write the prediction")
+    let render = |width| whatif::render(&whatif_report, width);
+    arguments.json.print("prediction", || whatif::json(&whatif_report), render)
 }
 
-/// Predicts the wall from one recording.
 fn read(file: &Path, arguments: &WhatifArguments, requested: &[RequestedChange]) -> Result<WhatIfReport> {
     with_timelines(file, arguments.window.part(Part::Main), |input| {
-        output::print_contradictions(file, &input.contradictions);
         let report = whatif_report(input.recording, input.forest, input.timelines, requested);
         report.map_err(|error| with_hint(error, file, arguments))
     })

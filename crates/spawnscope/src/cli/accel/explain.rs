@@ -36,7 +36,6 @@ const REASONS: [&str; 10] = [
 /// The index, in the file, of the count of small programs whose work was done in place. It follows the counts of the reasons.
 const IN_PLACE_INDEX: usize = REASONS.len();
 
-/// Runs the command, prints the counts, and returns the command's exit status.
 pub fn run(command: &[OsString], mut variables: Vec<(OsString, OsString)>) -> Result<Status> {
     let counters = tempfile::Builder::new()
         .prefix("spawnscope-accel-")

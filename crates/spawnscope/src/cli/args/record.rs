@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::{DEFAULT_FILE, IdentityArguments, parse_pid, parse_ring_size, parse_seconds};
+use super::{DEFAULT_FILE, parse_pid, parse_ring_size, parse_seconds};
+use crate::cli::identity::IdentityArguments;
 use crate::cli::labels;
 use crate::record::reader::Label;
 

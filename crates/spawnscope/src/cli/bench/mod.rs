@@ -26,7 +26,6 @@ use crate::present::lab as present;
 
 /// Default time for the rounds of one experiment.
 const DEFAULT_TIME: Duration = Duration::from_secs(15);
-/// Default time for the rounds of one experiment with `--quick`.
 const DEFAULT_QUICK_TIME: Duration = Duration::from_millis(1500);
 
 /// What is printed on standard output.
@@ -64,7 +63,6 @@ pub fn run(arguments: &BenchArguments) -> Result<Status> {
     Ok(status.map_or(Status::SUCCESS, Status::Code))
 }
 
-/// Runs as a worker, which launches processes.
 pub fn run_worker(setting: &str) -> Result<()> {
     serve::serve(setting).context("failed to run a worker process of `bench`")
 }

@@ -14,12 +14,10 @@ const HOW_TO_END: &str = "Ctrl-C stops and keeps results";
 
 pub struct Progress {
     bar: ProgressBar,
-    /// The number of experiments.
     count: usize,
 }
 
 impl Progress {
-    /// Creates the line for `count` experiments.
     pub fn new(count: usize) -> Progress {
         let is_dumb = env::var_os("TERM").is_none_or(|name| name.is_empty() || name == OsStr::new("dumb"));
         let bar = if is_dumb { ProgressBar::hidden() } else { ProgressBar::new(100) };
@@ -41,7 +39,6 @@ impl Progress {
         self.bar.suspend(act)
     }
 
-    /// Removes the line.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }

@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 
+use super::{BudgetArguments, CheckArguments};
 use crate::analyze::compare::budgets::{Budgets, CommandBudget, Tolerance};
-use crate::cli::args::{BudgetArguments, CheckArguments};
 use crate::event::Nanos;
 
-/// The file that is read if it exists.
 const DEFAULT_CONFIG: &str = "spawnscope.toml";
 /// Units of --max-wall, with their lengths in nanoseconds.
 const UNITS: [(&str, f64); 5] = [("us", 1e3), ("ms", 1e6), ("ns", 1.0), ("s", 1e9), ("min", 60e9)];
@@ -20,7 +19,6 @@ const UNITS: [(&str, f64); 5] = [("us", 1e3), ("ms", 1e6), ("ns", 1.0), ("s", 1e
 #[derive(Debug)]
 pub(super) struct CheckRequest {
     pub(super) budgets: Budgets,
-    /// The recordings of the baseline.
     pub(super) against: Vec<PathBuf>,
     pub(super) tolerance: Tolerance,
 }

@@ -46,8 +46,7 @@ pub fn run(arguments: &CheckArguments) -> Result<Status> {
         CheckFormat::Markdown => present::markdown(&outcome),
         CheckFormat::Json => present::json(&outcome),
     };
-    let written = anstream::stdout().lock().write_all(text.as_bytes());
-    written.context("failed to write the result")?;
+    output::print(&text, "result")?;
     if arguments.format == CheckFormat::Github {
         append_job_summary(&outcome)?;
     }

@@ -36,7 +36,6 @@ const GRACE: Duration = Duration::from_secs(3);
 const REFUSAL: &str = "refused: this server may not run commands. Ask the user to start it as `spawnscope mcp --allow-record`, or to run \
                        `spawnscope record -- CMD` and tell you where the recording is";
 
-/// The calls that run now.
 pub struct Calls {
     allow_record: bool,
     running: Arc<Mutex<BTreeMap<String, Running>>>,
@@ -49,7 +48,6 @@ struct Running {
     cancelled: Option<Instant>,
 }
 
-/// What the thread of a call needs.
 struct Call {
     id: Value,
     progress_token: Value,
@@ -72,9 +70,6 @@ impl Calls {
     }
 
     /// Starts a call, which will send its result. Must be called by the main thread, whose end ends the process of the call.
-    ///
-    /// # Errors
-    /// When there is no such tool, or the id is in use. All other failures are results, which an agent can read.
     pub fn start(&self, id: &Value, params: &Value) -> Result<(), Failure> {
         let name = params["name"].as_str().unwrap_or_default();
         let invalid = |message: String| Failure::new(Failure::INVALID_PARAMETERS, message);
@@ -135,7 +130,6 @@ impl Calls {
         }
     }
 
-    /// Cancels all calls, and waits for their ends.
     pub fn end(self) {
         let ids: Vec<String> = locked(&self.running).keys().cloned().collect();
         ids.iter().filter_map(|id| serde_json::from_str(id).ok()).for_each(|id| self.cancel(&id));
@@ -248,7 +242,6 @@ fn read_available(pipe: &mut PipeReader, log: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Returns the result of a call.
 fn result(texts: Vec<String>, is_error: bool) -> Value {
     let content: Vec<Value> = texts.into_iter().map(|text| json!({ "type": "text", "text": text })).collect();
     json!({ "content": content, "isError": is_error })

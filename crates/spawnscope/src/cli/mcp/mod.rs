@@ -45,7 +45,6 @@ const INSTRUCTIONS: &str = "Spawnscope records which processes a command launche
 /// How long a client may remember answers about the server: they change only with its version.
 const CACHED_MS: u32 = 3_600_000;
 
-/// An error of JSON-RPC.
 struct Failure {
     code: i32,
     message: String,
@@ -64,10 +63,6 @@ impl Failure {
     }
 }
 
-/// Runs the verb: serves until standard input ends.
-///
-/// # Errors
-/// When standard input cannot be read.
 pub fn run(arguments: &McpArguments) -> Result<()> {
     let calls = Calls::new(arguments.allow_record);
     for line in io::stdin().lock().split(b'\n') {

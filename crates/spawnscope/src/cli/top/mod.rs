@@ -15,8 +15,8 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueHint};
 
 use self::screen::{Screen, SilencedStreams};
-use super::args::{IdentityArguments, RecordArguments};
-use super::identity;
+use super::args::RecordArguments;
+use super::identity::{self, IdentityArguments};
 use super::output::print_message;
 use super::record::{self, Watcher};
 use crate::analyze::live::LiveBoard;
@@ -109,7 +109,6 @@ fn record_arguments(arguments: &TopArguments, output: std::path::PathBuf) -> Rec
 /// Flags that the recording thread and the drawing thread share.
 #[derive(Debug, Default)]
 struct Flags {
-    /// The user has quit the view.
     has_quit: AtomicBool,
     /// A signal ends spawnscope, so the view must end without waiting for the user.
     must_end: AtomicBool,

@@ -45,7 +45,6 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Takes over the terminal.
     pub fn open() -> Result<Screen> {
         let mut file = open().context("failed to open the terminal")?;
         enable_raw_mode().context("failed to change the mode of the terminal")?;
