@@ -4,7 +4,6 @@
 pub struct Contradiction {
     /// Describes the rows, for example `launches that end before they begin`.
     pub what: &'static str,
-    /// The number of such rows.
     pub rows: u64,
     /// The launch id or task id of the first such row.
     pub first_id: u64,
@@ -28,7 +27,6 @@ impl Contradictions {
         }
     }
 
-    /// Does the same as `count_row`, but only if `is_contradiction`.
     pub fn count_row_if(&mut self, is_contradiction: bool, what: &'static str, first_id: u64) {
         if is_contradiction {
             self.count_row(what, first_id);

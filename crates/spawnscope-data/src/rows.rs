@@ -19,7 +19,6 @@ pub use references::{FrameId, ObjectRef, StackId, TextId, Texts};
 /// A whole recording except its slices, threads and samples, which are read separately because there are many of them.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
-    /// What was recorded, and how the recording ended.
     pub info: Info,
     /// Every process, in order of creation (ascending id).
     pub launches: Vec<LaunchRow>,
@@ -27,11 +26,9 @@ pub struct Recording {
     pub execs: Vec<ExecRow>,
     /// Every failed `execve`, in chronological order.
     pub failed_execs: Vec<FailedExecRow>,
-    /// Objects that threads waited for.
     pub objects: Vec<ObjectRow>,
     /// Processes at the other end of sockets in `objects`.
     pub peers: Vec<PeerRow>,
-    /// Outputs of the ninja edges that launches belong to.
     pub edges: Vec<EdgeRow>,
     pub frames: Vec<FrameRow>,
     /// Call chains made of these frames. Each chain comes after the chain of its caller.
@@ -51,7 +48,6 @@ pub struct NewRows {
     pub texts: Vec<(TextId, Arc<[u8]>)>,
     /// The oldest string that later rows may refer to.
     pub oldest_text: TextId,
-    /// New and changed launches.
     pub launches: Vec<LaunchRow>,
     /// New and changed execs, each with its rowid in the table of execs.
     pub execs: Vec<(i64, ExecRow)>,
@@ -61,7 +57,6 @@ pub struct NewRows {
     pub last_event: Nanos,
 }
 
-/// What was recorded, and how the recording ended.
 #[derive(Clone, Debug, Default)]
 pub struct Info {
     pub version: String,
@@ -79,7 +74,6 @@ pub struct Info {
     pub arch: String,
     /// The wall-clock time at time zero of the recording, in nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: i64,
-    /// The launch of the command.
     pub root: Option<LaunchId>,
     pub last_event: Nanos,
     /// The time from start to end; `None` if the recorder did not finish.
@@ -88,9 +82,7 @@ pub struct Info {
     pub is_live: bool,
     /// Why the recording ended; `None` if the recorder did not finish.
     pub ended: Option<String>,
-    /// What the collector could not see on this machine.
     pub missing: Vec<Missing>,
-    /// Lost events, by kind.
     pub lost: Vec<Loss>,
     /// Rows that cannot all be true, except slices, whose contradictions are found when they are read.
     pub contradictions: Contradictions,
@@ -100,6 +92,10 @@ impl Recording {
     /// Returns a constant of the machine; `None` if it is unknown.
     pub fn measured(&self, what: Constant) -> Option<&Calibration> {
         self.calibration.iter().find(|row| row.what == what)
+    }
+
+    pub fn measured_ns(&self, what: Constant) -> Option<f64> {
+        self.measured(what).map(|row| row.ns)
     }
 }
 
@@ -134,25 +130,15 @@ impl Info {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
-    /// A command and all its descendants.
-    #[default]
-    Command,
-    /// A process that existed before, and its future descendants.
-    Process,
-    System,
-}
-
-impl Scope {
-    pub const ALL: [Scope; 3] = [Scope::Command, Scope::Process, Scope::System];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Scope::Command => "command",
-            Scope::Process => "process",
-            Scope::System => "system",
-        }
+crate::named_enum! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Scope {
+        /// A command and all its descendants.
+        #[default]
+        Command = "command",
+        /// A process that existed before, and its future descendants.
+        Process = "process",
+        System = "system",
     }
 }
 
@@ -176,7 +162,6 @@ impl Origin {
 }
 
 table! {
-    /// One process.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct LaunchRow in launch {
         since 1 {
@@ -223,7 +208,6 @@ table! {
 }
 
 table! {
-    /// One successful `execve`.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct ExecRow in exec {
         since 1 {
@@ -335,7 +319,6 @@ table! {
     }
 }
 
-/// A step of a build, as a build tool's own log names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildStep {
     /// When it began, since any instant that is the same for all steps of the build.
@@ -415,7 +398,6 @@ impl SliceRow {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakerRow {
-    /// A followed thread.
     Task(TaskId),
     /// A thread that is not followed, with its name. The pid is 0 if it is not visible in the recorder's pid namespace.
     Other(Pid, Option<TextId>),

@@ -24,13 +24,6 @@ pub struct Column {
     pub column_type: ColumnType,
 }
 
-impl Column {
-    /// Creates a column. For use by `table!`.
-    pub const fn new(name: &'static str, since: i32, column_type: ColumnType) -> Column {
-        Column { name, since, column_type }
-    }
-}
-
 #[derive(Debug)]
 pub struct ColumnType {
     pub name: &'static str,
@@ -68,7 +61,6 @@ pub trait Stores<T, As = ()>: Format {
     /// The type of the column that stores a value, or of each of its columns if there are several.
     const TYPE: ColumnType;
 
-    /// Reads the next value.
     fn read(source: &mut Self::Source<'_>) -> Result<T, Self::Error>;
 
     fn write<'v>(value: &'v T, sink: &mut Self::Sink<'v>);
@@ -78,7 +70,6 @@ pub trait Stores<T, As = ()>: Format {
 pub trait Row<F: Format>: Sized {
     const TABLE: &'static Table;
 
-    /// Reads a row.
     fn read(source: &mut F::Source<'_>) -> Result<Self, F::Error>;
 
     fn write<'v>(&'v self, sink: &mut F::Sink<'v>);
@@ -173,18 +164,22 @@ macro_rules! table {
             const TABLE: &'static $crate::table::Table = &$crate::table::Table {
                 name: stringify!($table),
                 columns: &[$(
-                    $($crate::table::Column::new(stringify!($key), $since, <F as $crate::table::Stores<i64>>::TYPE),)?
+                    $($crate::table::Column {
+                        name: stringify!($key),
+                        since: $since,
+                        column_type: <F as $crate::table::Stores<i64>>::TYPE,
+                    },)?
                     $(
-                        $crate::table::Column::new(
-                            $crate::table!(@name $field $($column)?),
-                            $since,
-                            <F as $crate::table::Stores<$type $(, $storage)?>>::TYPE,
-                        ),
-                        $($($crate::table::Column::new(
-                            stringify!($more),
-                            $since,
-                            <F as $crate::table::Stores<$type>>::TYPE,
-                        ),)*)?
+                        $crate::table::Column {
+                            name: $crate::table!(@name $field $($column)?),
+                            since: $since,
+                            column_type: <F as $crate::table::Stores<$type $(, $storage)?>>::TYPE,
+                        },
+                        $($($crate::table::Column {
+                            name: stringify!($more),
+                            since: $since,
+                            column_type: <F as $crate::table::Stores<$type>>::TYPE,
+                        },)*)?
                     )*
                 )+],
             };
@@ -197,6 +192,33 @@ macro_rules! table {
 
             fn write<'v>(&'v self, sink: &mut F::Sink<'v>) {
                 $($(<F as $crate::table::Stores<$type $(, $storage)?>>::write(&self.$field, sink);)*)+
+            }
+        }
+    };
+}
+
+/// Declares an enumeration, each value with its name in every output. Adds `ALL` and `name`.
+#[macro_export]
+macro_rules! named_enum {
+    (
+        $(#[$meta:meta])*
+        pub enum $type:ident {
+            $($(#[$doc:meta])* $value:ident = $name:literal,)+
+        }
+    ) => {
+        $(#[$meta])*
+        pub enum $type {
+            $($(#[$doc])* $value,)+
+        }
+
+        impl $type {
+            /// All values, in the order of their numbers in a recording.
+            pub const ALL: [$type; [$($name),+].len()] = [$($type::$value),+];
+
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($type::$value => $name,)+
+                }
             }
         }
     };

@@ -47,7 +47,6 @@ pub fn signed_percent(share: f64) -> String {
     format!("{:+.1} %", tenths / 10.0)
 }
 
-/// Formats a number with thousands separated by commas.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);

@@ -20,16 +20,13 @@ use spawnscope_data::rows::{
     TextId, ThreadRow, WakerRow,
 };
 
-/// Rows to write in one transaction.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     /// Strings that the rows refer to and that the file does not contain yet.
     pub(super) texts: Vec<TextRow>,
-    /// New and changed launches.
     pub(super) launches: Vec<LaunchRow>,
     /// Launches that slices belong to and that are not kept in memory. If the file does not contain such a launch, it becomes an orphan.
     pub(super) referenced: HashSet<LaunchId>,
-    /// New and changed execs.
     pub(super) execs: Vec<OrderedExec>,
     pub(super) failed_execs: Vec<FailedExecRow>,
     /// New and changed threads. If a thread occurs twice, the later row counts.
@@ -37,7 +34,6 @@ pub(super) struct Batch {
     /// Objects that the slices refer to and that the file does not contain yet.
     pub(super) objects: Vec<(ObjectRef, ObjectRow)>,
     pub(super) peers: Vec<PeerRow>,
-    /// Outputs of the ninja edges that launches belong to.
     pub(super) edges: Vec<EdgeRow>,
     /// Frames and call chains that launches and samples refer to and that the file does not contain yet.
     pub(super) stacks: NewStacks,
@@ -78,7 +74,6 @@ pub(super) struct Assembler {
     /// For each pid in the recorder's pid namespace, the unfinished launch that has the pid or had it last.
     by_pid: HashMap<Pid, LaunchId>,
     invocations: Invocations,
-    /// Unfinished launches that have changed since the last batch.
     dirty: Vec<LaunchId>,
     next_exec: i64,
     /// The number of unfinished launches above which orphans are forgotten.
@@ -90,7 +85,6 @@ impl Assembler {
     /// The minimum of `forget_orphans_above`. Orphans are forgotten because an orphan whose end was also lost would stay forever.
     const MANY_UNFINISHED: usize = 65_536;
 
-    /// Creates an assembler for a recording whose time zero is `origin`.
     pub(super) fn new(origin: Nanos, redaction: Redaction) -> Self {
         Assembler {
             origin,
@@ -107,7 +101,6 @@ impl Assembler {
         }
     }
 
-    /// Sets which launch is the command.
     pub(super) fn set_root(&mut self, root: LaunchId) {
         self.batch.root = Some(root);
     }
@@ -164,7 +157,6 @@ impl Assembler {
         self.invocations.take_ended()
     }
 
-    /// Adds the ninja edges that launches belong to.
     pub(super) fn add_edges(&mut self, edges: &[Edge]) {
         for Edge { launch, outputs } in edges {
             let rows = outputs.iter().map(|output| EdgeRow { launch: *launch, output: self.interner.intern(output) });
@@ -440,7 +432,6 @@ impl Assembler {
     }
 }
 
-/// Whether a slice ends with the first instruction of a process.
 fn is_first_slice(slice: &Slice, launch: LaunchId, task: TaskId) -> bool {
     slice.reason == LeftCpu::Created && task.0 == launch.0
 }

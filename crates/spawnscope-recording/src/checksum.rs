@@ -27,16 +27,16 @@ impl RowHasher {
     fn append(&mut self, value: ValueRef<'_>) {
         match value {
             ValueRef::Null => self.bytes.push(0),
-            ValueRef::Integer(value) => self.append_fixed(1, value.to_le_bytes()),
-            ValueRef::Real(value) => self.append_fixed(2, value.to_bits().to_le_bytes()),
+            ValueRef::Integer(value) => self.append_fixed(1, value.cast_unsigned()),
+            ValueRef::Real(value) => self.append_fixed(2, value.to_bits()),
             ValueRef::Text(text) => self.append_bytes(3, text),
             ValueRef::Blob(blob) => self.append_bytes(4, blob),
         }
     }
 
-    fn append_fixed(&mut self, kind: u8, bits: [u8; 8]) {
-        let [a, b, c, d, e, f, g, h] = bits;
-        self.bytes.extend_from_slice(&[kind, a, b, c, d, e, f, g, h]);
+    fn append_fixed(&mut self, kind: u8, bits: u64) {
+        self.bytes.push(kind);
+        self.bytes.extend_from_slice(&bits.to_le_bytes());
     }
 
     fn append_bytes(&mut self, kind: u8, bytes: &[u8]) {
@@ -58,7 +58,6 @@ impl TableSum {
         self.sum = self.sum.wrapping_add(row);
     }
 
-    /// Replaces the checksum of a changed row.
     pub(super) fn replace(&mut self, old: u64, new: u64) {
         self.sum = self.sum.wrapping_sub(old).wrapping_add(new);
     }

@@ -61,7 +61,6 @@ pub(super) fn check_limits(limits: &[(usize, u64, &'static str)], values: &[Valu
     }
 }
 
-/// The ids of the launches and threads of a recording.
 pub(super) struct Tasks {
     launches: Ids,
     threads: Ids,
@@ -149,39 +148,49 @@ impl RowChecker<'_> {
     }
 
     fn check_exec(&mut self, row: &ExecRow) {
-        let id = row.launch.0;
-        let Some(launch) = self.launch(row.launch) else {
-            return self.found.count_row("execs by a process that is not recorded", id);
-        };
-        let end = launch.zombie.or(launch.exit);
-        let is_in_order = are_in_order(&[launch.created, row.enter, row.returned, row.load_end, end])
-            && are_in_order(&[row.enter_cpu, row.return_cpu, row.load_cpu]);
-        self.found.count_row_if(
-            !is_in_order,
+        let what = [
+            "execs by a process that is not recorded",
             "execs that end before they begin, or outside of their process's life",
-            id,
-        );
+        ];
+        self.check_within(row.launch, row.launch.0, what, |launch| {
+            let end = launch.zombie.or(launch.exit);
+            are_in_order(&[launch.created, row.enter, row.returned, row.load_end, end])
+                && are_in_order(&[row.enter_cpu, row.return_cpu, row.load_cpu])
+        });
     }
 
     fn check_failed_exec(&mut self, row: &FailedExecRow) {
-        let id = row.launch.0;
-        let Some(launch) = self.launch(row.launch) else {
-            return self.found.count_row("failed execs by a process that is not recorded", id);
-        };
-        let end = launch.zombie.or(launch.exit);
-        let is_in_order = are_in_order(&[launch.created, Some(row.enter), Some(row.returned), end]);
-        let what = "failed execs that end before they begin, or outside of their process's life";
-        self.found.count_row_if(!is_in_order, what, id);
+        let what = [
+            "failed execs by a process that is not recorded",
+            "failed execs that end before they begin, or outside of their process's life",
+        ];
+        self.check_within(row.launch, row.launch.0, what, |launch| {
+            are_in_order(&[launch.created, Some(row.enter), Some(row.returned), launch.zombie.or(launch.exit)])
+        });
     }
 
     fn check_thread(&mut self, row: &ThreadRow) {
-        let id = row.task.0;
-        let Some(launch) = self.launch(row.launch) else {
-            return self.found.count_row("threads of a process that is not recorded", id);
-        };
-        let is_in_order = are_in_order(&[launch.created, Some(row.created), row.ended, launch.zombie]);
-        let what = "threads that end before they begin, or outside of their process's life";
-        self.found.count_row_if(!is_in_order, what, id);
+        let what = [
+            "threads of a process that is not recorded",
+            "threads that end before they begin, or outside of their process's life",
+        ];
+        self.check_within(row.launch, row.task.0, what, |launch| {
+            are_in_order(&[launch.created, Some(row.created), row.ended, launch.zombie])
+        });
+    }
+
+    /// Checks that the process of a row is recorded, and that the row fits it.
+    fn check_within(
+        &mut self,
+        launch: LaunchId,
+        id: u64,
+        what: [&'static str; 2],
+        fits: impl FnOnce(&LaunchRow) -> bool,
+    ) {
+        match self.launch(launch).map(fits) {
+            None => self.found.count_row(what[0], id),
+            Some(fits) => self.found.count_row_if(!fits, what[1], id),
+        }
     }
 }
 

@@ -18,7 +18,6 @@ use super::log::with_suffix;
 use super::version::APPLICATION_ID;
 use spawnscope_system::owner;
 
-/// What exists at the path of the new recording.
 #[derive(Debug)]
 enum Occupant {
     Nothing,
@@ -85,7 +84,6 @@ impl Destination {
         self.directory.file_path(name(&self.path))
     }
 
-    /// Whether the path still leads to this recording.
     pub(super) fn is_still_there(&self) -> bool {
         self.directory.still_contains(name(&self.path), &self.file)
     }
@@ -96,7 +94,6 @@ impl Destination {
         Ok(SqliteHeader::read(&self.file)?.is_some_and(|header| header.application_id == APPLICATION_ID))
     }
 
-    /// Removes the new recording and restores the earlier one.
     pub(super) fn restore_earlier(&self) -> Result<(), RecordError> {
         let Destination { directory, path, .. } = self;
         let removed = directory.remove(name(path));

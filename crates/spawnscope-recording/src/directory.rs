@@ -44,7 +44,6 @@ impl Directory {
         self.path.join(name)
     }
 
-    /// Returns the kind of file that has this name, if any.
     pub(super) fn entry_type(&self, name: &OsStr) -> io::Result<EntryType> {
         match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(EntryType::Nothing),

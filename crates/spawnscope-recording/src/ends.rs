@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use spawnscope_data::event::{Calibration, Loss, Missing, Nanos};
 use spawnscope_data::rows::{Label, Scope};
 
-/// What is known when a recording begins.
 #[derive(Clone, Debug)]
 pub struct Header {
     /// The name of the collector, such as `ebpf`.
@@ -15,7 +14,6 @@ pub struct Header {
     pub scope: Scope,
     /// The command's argv; empty if there is no command. Secrets in it are masked when it is written.
     pub command: Vec<Vec<u8>>,
-    /// The working directory of the recorder.
     pub cwd: Vec<u8>,
     /// `uname -r`.
     pub kernel: String,
@@ -26,7 +24,6 @@ pub struct Header {
     /// Labels that say what the recording is about, at most `Label::MAX_COUNT`, with different keys. Secrets in values are masked when they are
     /// written.
     pub labels: Vec<Label>,
-    /// The number of online CPUs.
     pub cpus: u32,
     /// The number of CPUs that the command may use, if known. A quota allows fractions.
     pub allowed_cpus: Option<f64>,
@@ -40,7 +37,6 @@ pub struct Header {
     pub calibration: Vec<Calibration>,
 }
 
-/// What is known when a recording ends.
 #[derive(Clone, Debug)]
 pub struct Ending {
     /// The time from the start to the end of the command, or to the end of the recording.
@@ -49,7 +45,6 @@ pub struct Ending {
     pub ended: String,
     /// The number of CPUs that the command was allowed to use at its end. `None` if the number in the header is not to be replaced.
     pub allowed_cpus: Option<f64>,
-    /// Events that the collector lost.
     pub lost: Vec<Loss>,
     /// Constants that were measured during the recording, in addition to those of the header.
     pub calibration: Vec<Calibration>,
@@ -67,7 +62,6 @@ impl Ending {
     }
 }
 
-/// The files that a finished recording consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FinishedFiles {
     Whole,

@@ -11,7 +11,6 @@ use rusqlite::ffi;
 /// collecting thread and later to the caller of `finish`.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RecordError {
-    /// There is no such file.
     #[error("no recording at {}: {}", path.display(), match numbered {
         Some(numbered) => format!("did you mean {}?", numbered.display()),
         None => "create one with `spawnscope record -- COMMAND`".to_owned(),
@@ -21,27 +20,16 @@ pub enum RecordError {
         /// The first file beside it that `--runs` or `--keep` numbered.
         numbered: Option<PathBuf>,
     },
-    /// The file is not a recording.
     #[error("{} is not a spawnscope recording: name a file that `spawnscope record` wrote", path.display())]
     NotARecording { path: PathBuf },
-    /// A newer spawnscope wrote the file.
     #[error(
         "{} has format {found}, but this spawnscope reads only up to format {known}: update spawnscope",
         path.display()
     )]
-    NewerVersion {
-        path: PathBuf,
-        found: i32,
-        /// The newest format version that this program reads.
-        known: i32,
-    },
+    NewerVersion { path: PathBuf, found: i32, known: i32 },
     /// The file was truncated or overwritten.
     #[error("recording {} is damaged ({detail}): copy it again from its source, or record again", path.display())]
-    Corrupt {
-        path: PathBuf,
-        /// What is damaged.
-        detail: String,
-    },
+    Corrupt { path: PathBuf, detail: String },
     /// The file contains a value that no recorder writes.
     #[error(
         "recording {} is damaged (column {column} of table {table} holds {found}): \
@@ -60,7 +48,6 @@ pub enum RecordError {
         path.display()
     )]
     NeedsRepair { path: PathBuf },
-    /// The disk is full.
     #[error("no space is left for recording {}: free some, or record to another path with -o", path.display())]
     Full { path: PathBuf },
     /// The system refused a read or write, but not because the disk is full.
@@ -69,23 +56,12 @@ pub enum RecordError {
          use another path",
         path.display()
     )]
-    DiskRefused {
-        /// The operation that failed.
-        action: &'static str,
-        path: PathBuf,
-        /// The error that SQLite reported.
-        detail: String,
-    },
-    /// A new recording would have replaced a file that is not a recording.
+    DiskRefused { action: &'static str, path: PathBuf, detail: String },
     #[error(
         "{} exists and is not a spawnscope recording: move it, or name another file with -o",
         path.display()
     )]
-    InTheWay {
-        /// The path of the existing file.
-        path: PathBuf,
-    },
-    /// A new recording would have been written through a symbolic link.
+    InTheWay { path: PathBuf },
     #[error(
         "{} is a symbolic link, and spawnscope does not write through links: remove it, or name the link's target with -o",
         path.display()
@@ -93,41 +69,23 @@ pub enum RecordError {
     Link { path: PathBuf },
     /// A new recording would have been written to a file that another user owns or can reach by another path.
     #[error("{} is empty, but belongs to another user or has several hard links: remove it, or name another file with -o", path.display())]
-    NotPrivate {
-        /// The path of the existing file.
-        path: PathBuf,
-    },
-    /// Another recorder is writing the file.
+    NotPrivate { path: PathBuf },
     #[error("{} is being recorded by another spawnscope: name another file with -o", path.display())]
     BeingRecorded { path: PathBuf },
     /// The file was renamed or deleted while the recorder wrote it.
     #[error("recording {} was moved or deleted while being written: give each recorder its own file with -o", path.display())]
     Moved { path: PathBuf },
-    /// The system refused an operation.
     #[error("cannot {action} {}{}", path.display(), match *action {
         "create" => " (name another file with -o)",
         _ => "",
     })]
-    Io {
-        /// The operation that failed.
-        action: &'static str,
-        /// The file or directory.
-        path: PathBuf,
-        source: Arc<io::Error>,
-    },
+    Io { action: &'static str, path: PathBuf, source: Arc<io::Error> },
     /// SQLite failed for another reason.
     #[error("cannot {action} recording {}", path.display())]
-    Sqlite {
-        /// The operation that failed.
-        action: &'static str,
-        path: PathBuf,
-        /// The error of SQLite.
-        source: Arc<rusqlite::Error>,
-    },
+    Sqlite { action: &'static str, path: PathBuf, source: Arc<rusqlite::Error> },
 }
 
 impl RecordError {
-    /// Creates the error for a failed operation of the operating system.
     pub(super) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         RecordError::Io { action, path: path.to_owned(), source: Arc::new(source) }
     }

@@ -18,7 +18,6 @@ pub(super) struct BadValue {
 /// The ids of the rows of one table in a file. They may have gaps, because another program may have written them.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
-    /// The ids in ascending order.
     ids: Vec<i64>,
 }
 
@@ -28,7 +27,6 @@ impl Ids {
         Ids { ids }
     }
 
-    /// Returns the position of an id among all ids.
     pub(super) fn index_of(&self, id: i64) -> Option<usize> {
         // Our recorder uses ids from 1 on without gaps, so this guess is usually right.
         let guess = usize::try_from(id).ok()?.checked_sub(1)?;
@@ -57,7 +55,6 @@ pub(super) struct Fields<'row> {
 }
 
 impl<'row> Fields<'row> {
-    /// Starts at the first column of `table`.
     pub(super) fn new(values: &'row [ValueRef<'row>], table: &'static Table, index: &'row Index) -> Self {
         Fields { values, table, index, next: 0 }
     }
@@ -71,10 +68,9 @@ impl<'row> Fields<'row> {
         T::load(value, self.index).ok_or_else(|| self.bad(T::describe(value)))
     }
 
-    /// Decodes the byte string in the next column.
     pub(super) fn bytes(&mut self) -> Result<&'row [u8], BadValue> {
         let value = self.next();
-        values::bytes(value).ok_or_else(|| self.bad(values::describe(value)))
+        values::bytes(value).ok_or_else(|| self.bad(values::describe(value, "BLOB")))
     }
 
     fn next(&mut self) -> ValueRef<'row> {

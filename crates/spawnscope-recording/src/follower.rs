@@ -26,7 +26,6 @@ pub struct RowReceiver {
     skipped: Arc<AtomicU64>,
 }
 
-/// Returns the two sides of a connection.
 pub fn follow() -> (Follower, RowReceiver) {
     let (sender, receiver) = sync_channel(MAX_WAITING_BATCHES);
     let skipped = Arc::<AtomicU64>::default();
@@ -40,7 +39,6 @@ impl Follower {
         Follower { recording: self.recording + 1, ..self.clone() }
     }
 
-    /// Sends the rows, unless the follower is too slow or gone.
     pub(super) fn send(&self, rows: NewRows) {
         let rows = NewRows { recording: self.recording, ..rows };
         if let Err(TrySendError::Full(rows)) = self.sender.try_send(rows) {

@@ -27,7 +27,6 @@ pub(super) struct SqliteHeader {
 }
 
 impl SqliteHeader {
-    /// Offset of the file change counter.
     pub(super) const COUNTER_OFFSET: u64 = 24;
 
     /// Reads the header of a file. Returns `None` if it is not an SQLite file.

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use spawnscope_data::event::{Object, ObjectKind};
@@ -20,7 +21,6 @@ pub(super) struct InternedText {
     pub(super) bytes: usize,
 }
 
-/// Known strings with their ids.
 #[derive(Debug)]
 pub(super) struct Interner {
     redaction: Redaction,
@@ -34,7 +34,6 @@ pub(super) struct Interner {
 }
 
 impl Interner {
-    const MAX_KNOWN: usize = 65_536;
     /// Maximum size of all known strings together, in bytes. An argv can be long: without this limit, a few thousand link commands would exhaust
     /// memory.
     const MAX_KNOWN_BYTES: usize = 16 << 20;
@@ -43,7 +42,6 @@ impl Interner {
         Interner { redaction, known: HashMap::new(), known_bytes: 0, next: 0, oldest: 0, new: Vec::new() }
     }
 
-    /// Returns the id of a path or name.
     pub(super) fn intern(&mut self, text: &[u8]) -> TextId {
         self.intern_with(text, Redaction::apply_to_path).id
     }
@@ -57,7 +55,7 @@ impl Interner {
         if let Some(&known) = self.known.get(text) {
             return known;
         }
-        if self.known.len() >= Self::MAX_KNOWN || self.known_bytes + text.len() > Self::MAX_KNOWN_BYTES {
+        if self.known.len() >= MAX_KNOWN || self.known_bytes + text.len() > Self::MAX_KNOWN_BYTES {
             self.known.clear();
             self.known_bytes = 0;
             self.oldest = self.next;
@@ -82,57 +80,75 @@ impl Interner {
         TextId(self.oldest)
     }
 
-    /// Returns the strings that are new since the last call.
     pub(super) fn take_new(&mut self) -> Vec<TextRow> {
         std::mem::take(&mut self.new)
     }
 }
 
-/// Known objects with the references to them, and the paths of files.
+/// Known rows with their ids, which ascend.
+#[derive(Debug)]
+pub(super) struct Numbered<Row, Id> {
+    known: HashMap<Row, Id>,
+    next: u32,
+    new: Vec<(Id, Row)>,
+}
+
+impl<Row, Id> Default for Numbered<Row, Id> {
+    fn default() -> Numbered<Row, Id> {
+        Numbered { known: HashMap::new(), next: 0, new: Vec::new() }
+    }
+}
+
+/// Maximum number of known rows of one kind, and of known paths.
+const MAX_KNOWN: usize = 65_536;
+
+impl<Row: Copy + Eq + Hash, Id: Copy> Numbered<Row, Id> {
+    /// Returns the id of a row. `id` makes it from the number of the row.
+    pub(super) fn intern(&mut self, row: Row, id: impl FnOnce(u32) -> Id) -> Id {
+        if let Some(&known) = self.known.get(&row) {
+            return known;
+        }
+        if self.known.len() >= MAX_KNOWN {
+            self.known.clear();
+        }
+        let id = id(self.next);
+        self.next = self.next.saturating_add(1);
+        self.known.insert(row, id);
+        self.new.push((id, row));
+        id
+    }
+
+    /// Returns the rows that are new since the last call.
+    pub(super) fn take_new(&mut self) -> Vec<(Id, Row)> {
+        std::mem::take(&mut self.new)
+    }
+}
+
+/// Known objects, and the paths of files.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
-    known: HashMap<ObjectRow, ObjectRef>,
+    /// The reference to each object, or `None` if there are too many objects.
+    rows: Numbered<ObjectRow, Option<ObjectRef>>,
     paths: HashMap<(u32, u64), TextId>,
-    next: usize,
-    new: Vec<(ObjectRef, ObjectRow)>,
 }
 
 impl Objects {
-    const MAX_KNOWN: usize = 65_536;
-
     /// Sets the current path of a file. This replaces the path of a deleted file that had the same inode.
     pub(super) fn set_path(&mut self, device: u32, inode: u64, path: TextId) {
-        if self.paths.len() >= Self::MAX_KNOWN {
+        if self.paths.len() >= MAX_KNOWN {
             self.paths.clear();
         }
         self.paths.insert((device, inode), path);
     }
 
-    /// Returns the reference to an object, or `None` if there are too many objects.
     pub(super) fn intern(&mut self, object: Object) -> Option<ObjectRef> {
         let Object { kind, device, inode } = object;
-        let row = ObjectRow {
-            kind,
-            device,
-            inode,
-            path: self.paths.get(&(device, inode)).copied().filter(|_| has_path(kind)),
-        };
-        if let Some(&reference) = self.known.get(&row) {
-            return Some(reference);
-        }
-        if self.known.len() >= Self::MAX_KNOWN {
-            self.known.clear();
-        }
-        let reference = ObjectRef::new(kind, self.next)?;
-        self.next += 1;
-        self.known.insert(row, reference);
-        self.new.push((reference, row));
-        Some(reference)
+        let path = self.paths.get(&(device, inode)).copied().filter(|_| has_path(kind));
+        self.rows.intern(ObjectRow { kind, device, inode, path }, |number| ObjectRef::new(kind, number as usize))
     }
 
-    /// Returns the objects that are new since the last call.
     pub(super) fn take_new(&mut self) -> Vec<(ObjectRef, ObjectRow)> {
-        std::mem::take(&mut self.new)
+        self.rows.take_new().into_iter().filter_map(|(reference, row)| Some((reference?, row))).collect()
     }
 }
 
@@ -163,14 +179,14 @@ mod tests {
     #[test]
     fn memory_stays_bounded_by_count_and_by_bytes() {
         let mut interner = Interner::new(Redaction::Mask);
-        for number in 0..Interner::MAX_KNOWN + 10 {
+        for number in 0..MAX_KNOWN + 10 {
             interner.intern(number.to_string().as_bytes());
         }
-        assert!(interner.known.len() <= Interner::MAX_KNOWN);
+        assert!(interner.known.len() <= MAX_KNOWN);
         let new_id = interner.intern(b"0");
         assert_eq!(
             new_id,
-            TextId(u32::try_from(Interner::MAX_KNOWN).unwrap() + 10),
+            TextId(u32::try_from(MAX_KNOWN).unwrap() + 10),
             "the string was forgotten, so it gets a new id"
         );
 
@@ -200,11 +216,11 @@ mod tests {
     #[test]
     fn memory_for_objects_stays_bounded() {
         let mut objects = Objects::default();
-        for inode in 0..Objects::MAX_KNOWN as u64 + 10 {
+        for inode in 0..MAX_KNOWN as u64 + 10 {
             objects.set_path(1, inode, TextId(0));
             let kind = ObjectKind::File;
             objects.intern(Object { kind, device: 1, inode });
         }
-        assert!(objects.known.len() <= Objects::MAX_KNOWN && objects.paths.len() <= Objects::MAX_KNOWN);
+        assert!(objects.rows.known.len() <= MAX_KNOWN && objects.paths.len() <= MAX_KNOWN);
     }
 }

@@ -17,7 +17,6 @@ const MAGIC: u32 = 0x377f_0682;
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 512..=65_536;
 const READ_BYTES: usize = 1 << 18;
 
-/// Returns the path of a recording's write-ahead log.
 pub(super) fn wal_path(recording: &Path) -> PathBuf {
     with_suffix(recording, "-wal")
 }

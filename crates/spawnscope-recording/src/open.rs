@@ -18,15 +18,14 @@ use super::error::RecordError;
 use super::header::SqliteHeader;
 use super::limits::{MAX_COLUMNS, MAX_STATEMENT_BYTES, MAX_TABLES, MAX_VALUE_BYTES};
 use super::numbered::first_numbered;
-use super::trailer::{self, Seal};
-use super::version::{self, APPLICATION_ID, Identity};
+use super::trailer;
+use super::version::{self, APPLICATION_ID};
 use super::{claim, log, schema, store, unnamed};
 
 pub(super) struct OpenRecording {
     /// Must be dropped before the file, because closing any descriptor of a file releases SQLite's locks on the file.
     pub(super) connection: Connection,
     pub(super) version: i32,
-    /// Whether a recorder is writing to the recording.
     pub(super) is_live: bool,
     /// The size of the file and of the log beside it, in bytes.
     pub(super) bytes: u64,
@@ -34,7 +33,6 @@ pub(super) struct OpenRecording {
     _file: Option<File>,
 }
 
-/// How SQLite must read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// With locks, and, while the file is being recorded, with the write-ahead log and its shared memory.
@@ -140,7 +138,7 @@ fn find_damage(file: &File, header: &SqliteHeader, log: Option<&File>) -> io::Re
         return Ok(Some(damage));
     }
     let is_newer = header.user_version > version::CURRENT;
-    let is_broken = trailer::check(file, header)? == Seal::Broken && !is_newer;
+    let is_broken = trailer::is_broken(file, header)? && !is_newer;
     Ok(is_broken.then(|| "the file does not match its checksum".to_owned()))
 }
 
@@ -149,12 +147,11 @@ fn connect(path: &Path, mode: Mode, timeout: Duration) -> Result<(Connection, i3
     let connection = connection(path, mode, timeout).map_err(|source| open_error(path, source))?;
     let (application_id, user_version) = identity(&connection).map_err(|source| open_error(path, source))?;
     let path = path.to_owned();
-    match version::identify(application_id, user_version) {
-        Identity::Readable => {}
-        Identity::Newer(found) => {
-            return Err(RecordError::NewerVersion { path, found, known: version::CURRENT });
-        }
-        Identity::Foreign => return Err(RecordError::NotARecording { path }),
+    if application_id != APPLICATION_ID || user_version < version::OLDEST_READABLE {
+        return Err(RecordError::NotARecording { path });
+    }
+    if user_version > version::CURRENT {
+        return Err(RecordError::NewerVersion { path, found: user_version, known: version::CURRENT });
     }
     match schema::difference(&connection, user_version).map_err(|source| RecordError::unreadable(&path, source))? {
         Some(detail) => Err(RecordError::Corrupt { path, detail }),
@@ -212,7 +209,6 @@ fn restrict(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
 }
 
-/// Returns a URI that makes SQLite treat the file as immutable.
 fn immutable_uri(path: &Path) -> PathBuf {
     let file = store::as_file_path(path);
     let escaped: String = file.as_os_str().as_bytes().iter().map(|byte| format!("%{byte:02x}")).collect();

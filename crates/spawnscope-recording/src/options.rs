@@ -2,7 +2,6 @@
 
 use spawnscope_system::owner::Owner;
 
-/// How a recording is written.
 #[derive(Clone, Debug, Default)]
 pub struct WriterOptions {
     /// The owner of the recording; `None` means the recorder's own user.
@@ -23,7 +22,6 @@ pub enum Memory {
 }
 
 impl Memory {
-    /// Returns the size of SQLite's page cache, in KiB.
     pub(super) fn cache_kib(self) -> i32 {
         match self {
             Memory::Plenty => 16 * 1024,

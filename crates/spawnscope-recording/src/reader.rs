@@ -37,7 +37,6 @@ impl RecordingFile {
         Ok(RecordingFile { opened: open::open(path, timeout)?, path: path.to_owned() })
     }
 
-    /// Opens the same recording again, for another thread.
     pub fn reopen(&self) -> Result<RecordingFile, RecordError> {
         Ok(RecordingFile { opened: self.opened.reopen(&self.path, LOCK_TIMEOUT)?, path: self.path.clone() })
     }

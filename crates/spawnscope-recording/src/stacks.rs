@@ -1,12 +1,9 @@
 //! Assigns ids to the frames and call chains of a recording, so that each is stored once. A chain is stored as its innermost frame and the id of
 //! the chain that called it. Memory is bounded as in `intern`.
 
-use std::collections::HashMap;
-use std::hash::Hash;
-
 use spawnscope_data::event::{Chain, Frame};
 
-use super::intern::Interner;
+use super::intern::{Interner, Numbered};
 use spawnscope_data::rows::{FrameId, FrameRow, StackId, StackRow};
 
 /// Frames and chains that are not in the file yet, with ascending ids.
@@ -20,9 +17,8 @@ pub(super) struct NewStacks {
 /// Known frames and chains.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
-    frames: Numbers<FrameRow>,
-    stacks: Numbers<StackRow>,
-    new: NewStacks,
+    frames: Numbered<FrameRow, FrameId>,
+    stacks: Numbered<StackRow, StackId>,
 }
 
 impl Stacks {
@@ -34,14 +30,14 @@ impl Stacks {
                 caller,
                 is_truncated: caller.is_none() && chain.is_truncated,
             };
-            caller = Some(self.stack(row));
+            caller = Some(self.stacks.intern(row, StackId::from_index));
         }
         caller
     }
 
     /// Returns the frames and chains that are new since the last call.
     pub(super) fn take_new(&mut self) -> NewStacks {
-        std::mem::take(&mut self.new)
+        NewStacks { frames: self.frames.take_new(), stacks: self.stacks.take_new() }
     }
 
     fn frame(&mut self, frame: &Frame, texts: &mut Interner) -> FrameId {
@@ -56,49 +52,7 @@ impl Stacks {
             address: frame.address,
             is_inlined: frame.is_inlined,
         };
-        let (number, is_new) = self.frames.intern(row);
-        if is_new {
-            self.new.frames.push((FrameId(number), row));
-        }
-        FrameId(number)
-    }
-
-    fn stack(&mut self, row: StackRow) -> StackId {
-        let (number, is_new) = self.stacks.intern(row);
-        if is_new {
-            self.new.stacks.push((StackId::from_index(number), row));
-        }
-        StackId::from_index(number)
-    }
-}
-
-#[derive(Debug)]
-struct Numbers<Row> {
-    known: HashMap<Row, u32>,
-    next: u32,
-}
-
-impl<Row> Default for Numbers<Row> {
-    fn default() -> Numbers<Row> {
-        Numbers { known: HashMap::new(), next: 0 }
-    }
-}
-
-impl<Row: Eq + Hash> Numbers<Row> {
-    const MAX_KNOWN: usize = 65_536;
-
-    /// Returns the number of a row, and whether it is new.
-    fn intern(&mut self, row: Row) -> (u32, bool) {
-        if let Some(&number) = self.known.get(&row) {
-            return (number, false);
-        }
-        if self.known.len() >= Self::MAX_KNOWN {
-            self.known.clear();
-        }
-        let number = self.next;
-        self.next = self.next.saturating_add(1);
-        self.known.insert(row, number);
-        (number, true)
+        self.frames.intern(row, FrameId)
     }
 }
 

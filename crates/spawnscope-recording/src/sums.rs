@@ -74,16 +74,16 @@ impl<'t> SummingWriter<'t> {
 
     /// Adds rows to their table.
     pub(super) fn insert<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
-        self.insert_by(&tables::insert(R::TABLE), rows)
+        self.insert_by(tables::INSERT, rows)
     }
 
     /// Adds each row to its table, unless the table has a row with the same key.
     pub(super) fn insert_new<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
-        self.insert_by(&tables::insert_new(R::TABLE), rows)
+        self.insert_by(tables::INSERT_NEW, rows)
     }
 
-    fn insert_by<R: Row<Sqlite>>(&mut self, insert: &str, rows: &[R]) -> rusqlite::Result<()> {
-        let mut insert = self.transaction.prepare_cached(insert)?;
+    fn insert_by<R: Row<Sqlite>>(&mut self, verb: &str, rows: &[R]) -> rusqlite::Result<()> {
+        let mut insert = self.transaction.prepare_cached(&tables::write(verb, R::TABLE, false))?;
         let mut values = Vec::new();
         for row in rows {
             encode(row, &mut values);
@@ -96,7 +96,7 @@ impl<'t> SummingWriter<'t> {
 
     /// Adds rows to their table. If a row with the same key (the first value) exists, it is replaced; the row of a launch is merged instead.
     pub(super) fn upsert<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
-        let statements = [tables::insert_new(R::TABLE), update_statement(R::TABLE)];
+        let statements = [tables::write(tables::INSERT_NEW, R::TABLE, false), update_statement(R::TABLE)];
         self.upsert_by(statements, rows.iter().map(|row| (None, row)))
     }
 
@@ -105,7 +105,7 @@ impl<'t> SummingWriter<'t> {
         &mut self,
         rows: impl Iterator<Item = (i64, &'r R)>,
     ) -> rusqlite::Result<()> {
-        let statements = [tables::insert_new_at_rowid(R::TABLE), tables::replace_at_rowid(R::TABLE)];
+        let statements = [tables::INSERT_NEW, tables::REPLACE].map(|verb| tables::write(verb, R::TABLE, true));
         self.upsert_by(statements, rows.map(|(rowid, row)| (Some(ValueRef::Integer(rowid)), row)))
     }
 
@@ -164,7 +164,7 @@ impl<'t> SummingWriter<'t> {
 
 /// Adds a row for each table to the new table `checksum`. All tables must be empty.
 pub(super) fn initialize(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare(&tables::insert(tables::table_of::<ChecksumRow>()))?;
+    let mut insert = transaction.prepare(&tables::write(tables::INSERT, tables::table_of::<ChecksumRow>(), false))?;
     summed_tables().try_for_each(|table| insert.execute(params![table.name, 0, 0]).map(drop))
 }
 
@@ -195,7 +195,8 @@ fn column_values<'row>(row: &'row rusqlite::Row<'_>, table: &Table) -> rusqlite:
 
 /// Returns the statement that updates an existing row.
 fn update_statement(table: &Table) -> String {
-    if table.name == tables::table_of::<LaunchRow>().name { merge_launch(table) } else { tables::replace(table) }
+    let is_launch = table.name == tables::table_of::<LaunchRow>().name;
+    if is_launch { merge_launch(table) } else { tables::write(tables::REPLACE, table, false) }
 }
 
 /// Returns the statement that merges new values into a launch's row. A late event about a launch that is no longer in memory produces a row with
@@ -209,5 +210,6 @@ fn merge_launch(table: &Table) -> String {
             column => format!("{column} = coalesce(excluded.{column}, {column})"),
         })
         .collect();
-    format!("{} ON CONFLICT (id) DO UPDATE SET {}", tables::insert(table), merged.join(", "))
+    let insert = tables::write(tables::INSERT, table, false);
+    format!("{insert} ON CONFLICT (id) DO UPDATE SET {}", merged.join(", "))
 }

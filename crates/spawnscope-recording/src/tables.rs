@@ -111,33 +111,15 @@ fn select_some(table: &Table, version: i32) -> String {
     format!("SELECT rowid, {} FROM {}", columns.join(", "), table.name)
 }
 
-/// Returns the statement that inserts a row.
-pub(super) fn insert(table: &Table) -> String {
-    write("INSERT", table, None)
-}
+pub(super) const INSERT: &str = "INSERT";
+/// Ignores a row if one with the same key or rowid exists.
+pub(super) const INSERT_NEW: &str = "INSERT OR IGNORE";
+/// Replaces the row with the same key or rowid, if one exists.
+pub(super) const REPLACE: &str = "INSERT OR REPLACE";
 
-/// Returns the statement that inserts a row, unless a row with the same key exists.
-pub(super) fn insert_new(table: &Table) -> String {
-    write("INSERT OR IGNORE", table, None)
-}
-
-/// Returns the statement that inserts or replaces a row.
-pub(super) fn replace(table: &Table) -> String {
-    write("INSERT OR REPLACE", table, None)
-}
-
-/// Returns the statement that inserts a row, unless a row with the same rowid exists. The rowid is bound last.
-pub(super) fn insert_new_at_rowid(table: &Table) -> String {
-    write("INSERT OR IGNORE", table, Some("rowid"))
-}
-
-/// Returns the statement that inserts a row or replaces the row with the same rowid, which is bound last.
-pub(super) fn replace_at_rowid(table: &Table) -> String {
-    write("INSERT OR REPLACE", table, Some("rowid"))
-}
-
-/// Returns a statement such as `INSERT INTO x (a, b) VALUES (?, ?)`.
-fn write(verb: &str, table: &Table, rowid: Option<&'static str>) -> String {
+/// Returns a statement such as `INSERT INTO x (a, b) VALUES (?, ?)`. With `at_rowid`, the rowid is bound last.
+pub(super) fn write(verb: &str, table: &Table, at_rowid: bool) -> String {
+    let rowid = at_rowid.then_some("rowid");
     let columns: Vec<&str> = table.columns.iter().map(|column| column.name).chain(rowid).collect();
     format!("{verb} INTO {} ({}) VALUES ({})", table.name, columns.join(", "), vec!["?"; columns.len()].join(", "))
 }

@@ -26,17 +26,6 @@ const TRAILER_BYTES: u64 = 24;
 const HASHED_BYTES: usize = 16;
 const READ_BYTES: usize = 1 << 20;
 
-/// The state of a file according to its trailer.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Seal {
-    /// There is no valid trailer: the recorder was killed, the recording has an older version, or another program has changed it.
-    None,
-    /// The file is unchanged since it was finished.
-    Intact,
-    /// The file was damaged.
-    Broken,
-}
-
 /// Appends the trailer to a finished recording. No program may be writing to the file.
 pub(super) fn append(file: &File) -> io::Result<()> {
     let length = file.metadata()?.len();
@@ -53,29 +42,28 @@ pub(super) fn append(file: &File) -> io::Result<()> {
         .inspect_err(|_| drop(file.set_len(length)))
 }
 
-/// Compares a file with its trailer.
-pub(super) fn check(file: &File, header: &SqliteHeader) -> io::Result<Seal> {
+/// Whether a file was damaged since it was finished. Without a valid trailer, that is unknown: the recorder was killed, the recording has an
+/// older version, or another program has changed it.
+pub(super) fn is_broken(file: &File, header: &SqliteHeader) -> io::Result<bool> {
     let length = file.metadata()?.len();
     let mut trailer = [0; TRAILER_BYTES as usize];
     let Some(end) = length.checked_sub(TRAILER_BYTES) else {
-        return Ok(Seal::None);
+        return Ok(false);
     };
     file.read_exact_at(&mut trailer, end)?;
     let (hashed, hash) = trailer.split_at(HASHED_BYTES);
     if !hashed.starts_with(MAGIC) {
         // The file must consist of whole pages, because a recorder appends nothing but the trailer.
-        let is_whole = length.is_multiple_of(header.page_bytes());
-        return Ok(if is_whole { Seal::None } else { Seal::Broken });
+        return Ok(!length.is_multiple_of(header.page_bytes()));
     }
     let counter = header.counter.to_be_bytes();
     let inverted = counter.map(|byte| !byte);
     // A flipped bit changes only one of the two values.
     let has_other_counter = hashed[8..12] != counter && hashed[12..16] != inverted;
     if header.counter == header.valid_for && has_other_counter {
-        return Ok(Seal::None);
+        return Ok(false);
     }
-    let is_intact = hash_file(file, end, hashed)?.to_le_bytes() == hash;
-    Ok(if is_intact { Seal::Intact } else { Seal::Broken })
+    Ok(hash_file(file, end, hashed)?.to_le_bytes() != hash)
 }
 
 /// Returns the checksum of the first `length` bytes of a file, continued with `rest`.
@@ -111,18 +99,18 @@ mod tests {
         (file, bytes)
     }
 
-    fn seal_of(bytes: &[u8]) -> Seal {
+    fn seems_broken(bytes: &[u8]) -> bool {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
-        SqliteHeader::read(&file).unwrap().map_or(Seal::Broken, |header| check(&file, &header).unwrap())
+        SqliteHeader::read(&file).unwrap().is_none_or(|header| is_broken(&file, &header).unwrap())
     }
 
     #[test]
     fn a_truncated_file_has_no_seal_or_a_broken_one() {
         let (_file, bytes) = sealed();
-        assert_eq!(seal_of(&bytes[..bytes.len() - 24]), Seal::None);
-        assert_eq!(seal_of(&bytes[..bytes.len() - 1]), Seal::Broken);
-        assert_eq!(seal_of(&bytes[..bytes.len() - 30]), Seal::Broken);
+        assert!(!seems_broken(&bytes[..bytes.len() - 24]));
+        assert!(seems_broken(&bytes[..bytes.len() - 1]));
+        assert!(seems_broken(&bytes[..bytes.len() - 30]));
     }
 
     #[test]
@@ -134,6 +122,6 @@ mod tests {
         assert_eq!(std::fs::read(file.path()).unwrap(), bytes);
         connection.execute_batch("UPDATE x SET y = 1").unwrap();
         drop(connection);
-        assert_eq!(seal_of(&std::fs::read(file.path()).unwrap()), Seal::None);
+        assert!(!seems_broken(&std::fs::read(file.path()).unwrap()));
     }
 }

@@ -22,7 +22,7 @@ struct LoadingExec {
 }
 
 /// A launch that may receive more events.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct UnfinishedLaunch {
     /// The values known so far.
     pub(super) row: LaunchRow,
@@ -55,18 +55,10 @@ impl UnfinishedLaunch {
     pub(super) fn orphan(id: LaunchId) -> Self {
         UnfinishedLaunch {
             row: LaunchRow { id, ..LaunchRow::default() },
-            threads: HashMap::new(),
-            unreaped: HashMap::new(),
-            is_dirty: false,
-            is_superseded: false,
-            exec: None,
             cpu_until_exit: Some(Nanos(0)),
             cpu_of_ended: Some(Nanos(0)),
             remaining_threads: 1,
-            group_exit: None,
-            last_exit: None,
-            is_auto_reaped: false,
-            is_waited_for: false,
+            ..UnfinishedLaunch::default()
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) trait Value<As = ()>: Sized {
 
     /// Describes a value that no recorder writes.
     fn describe(value: ValueRef<'_>) -> String {
-        describe(value)
+        describe(value, Self::TYPE.name)
     }
 }
 
@@ -44,38 +44,6 @@ impl<T: Value<As>, As> Stores<T, As> for Sqlite {
 
     fn write<'v>(value: &'v T, values: &mut Vec<ValueRef<'v>>) {
         values.push(value.store());
-    }
-}
-
-/// A type that is stored as an integer.
-trait Integer: Sized {
-    const LIMIT: Limit = Limit::None;
-
-    fn to_integer(&self) -> i64;
-
-    /// Decodes an integer; `None` if it is out of range.
-    fn from_integer(value: i64, index: &Index) -> Option<Self>;
-}
-
-impl<T: Integer> Value for T {
-    const TYPE: ColumnType = ColumnType { limit: T::LIMIT, ..required("INTEGER") };
-
-    fn store(&self) -> ValueRef<'_> {
-        ValueRef::Integer(self.to_integer())
-    }
-
-    fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
-        match value {
-            ValueRef::Integer(value) => T::from_integer(value, index),
-            _ => None,
-        }
-    }
-
-    fn describe(value: ValueRef<'_>) -> String {
-        match value {
-            ValueRef::Integer(value) => value.to_string(),
-            other => describe(other),
-        }
     }
 }
 
@@ -166,13 +134,6 @@ impl Value for f64 {
             _ => None,
         }
     }
-
-    fn describe(value: ValueRef<'_>) -> String {
-        match value {
-            ValueRef::Real(value) => value.to_string(),
-            other => describe(other),
-        }
-    }
 }
 
 impl Value for String {
@@ -188,7 +149,7 @@ impl Value for String {
 
     fn describe(value: ValueRef<'_>) -> String {
         let error = bytes(value).and_then(|bytes| str::from_utf8(bytes).err());
-        error.map_or_else(|| describe(value), |error| error.to_string())
+        error.map_or_else(|| describe(value, "TEXT"), |error| error.to_string())
     }
 }
 
@@ -220,11 +181,13 @@ pub(super) fn bytes(value: ValueRef<'_>) -> Option<&[u8]> {
     }
 }
 
-/// Describes a value of the wrong type.
-pub(super) fn describe(value: ValueRef<'_>) -> String {
-    match value {
-        ValueRef::Null => "NULL".to_owned(),
-        other => format!("a value of type {}", other.data_type()),
+/// Describes a value that no recorder writes in a column of this type.
+pub(super) fn describe(value: ValueRef<'_>, expected: &str) -> String {
+    match (value, expected) {
+        (ValueRef::Null, _) => "NULL".to_owned(),
+        (ValueRef::Integer(value), "INTEGER") => value.to_string(),
+        (ValueRef::Real(value), "REAL") => value.to_string(),
+        (other, _) => format!("a value of type {}", other.data_type()),
     }
 }
 
@@ -237,20 +200,24 @@ pub(super) fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Implements `Integer` for types, given the functions that encode and decode each type.
+/// Implements `Value` for types that are stored as integers, given the functions that encode and decode each type. A decoder returns `None` if
+/// the integer is out of range.
 macro_rules! integers {
     ($($type:ty: $to_integer:expr, $from_integer:expr $(, $limit:expr)?;)*) => {$(
-        impl Integer for $type {
-            $(const LIMIT: Limit = $limit;)?
+        impl Value for $type {
+            const TYPE: ColumnType = ColumnType { $(limit: $limit,)? ..required("INTEGER") };
 
-            fn to_integer(&self) -> i64 {
+            fn store(&self) -> ValueRef<'_> {
                 let to_integer: fn(&$type) -> i64 = $to_integer;
-                to_integer(self)
+                ValueRef::Integer(to_integer(self))
             }
 
-            fn from_integer(value: i64, index: &Index) -> Option<Self> {
+            fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
                 let from_integer: fn(i64, &Index) -> Option<$type> = $from_integer;
-                from_integer(value, index)
+                match value {
+                    ValueRef::Integer(value) => from_integer(value, index),
+                    _ => None,
+                }
             }
         }
     )*};
@@ -308,7 +275,7 @@ macro_rules! named {
             }
 
             fn describe(value: ValueRef<'_>) -> String {
-                bytes(value).map_or_else(|| describe(value), |name| format!("'{}'", name.escape_ascii()))
+                bytes(value).map_or_else(|| describe(value, "TEXT"), |name| format!("'{}'", name.escape_ascii()))
             }
         }
     )*};
@@ -340,16 +307,14 @@ impl Stores<Option<WakerRow>> for Sqlite {
     }
 
     fn write<'v>(waker: &'v Option<WakerRow>, values: &mut Vec<ValueRef<'v>>) {
-        let (number, name) = match *waker {
-            None => (None, None),
-            Some(WakerRow::Interrupt) => (Some(0), None),
-            Some(WakerRow::Task(task)) => (Some(task.to_integer()), None),
+        let (number, name) = match waker {
+            None => (None, &None),
+            Some(WakerRow::Interrupt) => (Some(0), &None),
+            Some(WakerRow::Task(task)) => (Some(signed(task.0)), &None),
             Some(WakerRow::Other(Pid(0), name)) => (None, name),
-            Some(WakerRow::Other(pid, name)) => (Some(-pid.to_integer()), name),
+            Some(WakerRow::Other(pid, name)) => (Some(-i64::from(pid.0)), name),
         };
-        for column in [number, name.map(|name| name.to_integer())] {
-            values.push(column.map_or(ValueRef::Null, ValueRef::Integer));
-        }
+        values.extend([number.map_or(ValueRef::Null, ValueRef::Integer), name.store()]);
     }
 }
 
@@ -359,9 +324,8 @@ mod tests {
 
     #[test]
     fn the_number_of_a_value_is_its_position() {
-        fn check<T: Integer>(all: &[T]) {
-            let numbers: Vec<_> = all.iter().map(T::to_integer).collect();
-            assert_eq!(numbers, (0..all.len() as i64).collect::<Vec<_>>());
+        fn check<T: Value>(all: &[T]) {
+            assert!(all.iter().map(T::store).eq((0..all.len() as i64).map(ValueRef::Integer)));
         }
         check(&Origin::ALL);
         check(&Mechanism::ALL);

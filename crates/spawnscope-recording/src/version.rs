@@ -9,26 +9,7 @@ pub(super) const CURRENT: i32 = number_after("PRAGMA user_version = ", include_s
 
 /// The oldest version that this program reads; so far, it reads all versions. Tables and columns that were added later (the declarations say in
 /// which version) are empty or NULL when an older recording is read, which means unknown.
-const OLDEST_READABLE: i32 = 1;
-
-/// What the two numbers in an SQLite header say about a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Identity {
-    /// A recording that this program can read.
-    Readable,
-    Newer(i32),
-    /// Not a recording.
-    Foreign,
-}
-
-pub(super) fn identify(application_id: i32, user_version: i32) -> Identity {
-    match user_version {
-        _ if application_id != APPLICATION_ID => Identity::Foreign,
-        OLDEST_READABLE..=CURRENT => Identity::Readable,
-        newer if newer > CURRENT => Identity::Newer(newer),
-        _ => Identity::Foreign,
-    }
-}
+pub(super) const OLDEST_READABLE: i32 = 1;
 
 /// Returns the number that follows the only occurrence of `name`. It is evaluated by the compiler, which refuses a schema without the name.
 const fn number_after(name: &str, text: &str) -> i32 {

@@ -37,7 +37,6 @@ pub struct CommandRow {
     /// Number of launches that have ended.
     pub count: u64,
     pub running: u64,
-    /// Number of launches that failed.
     pub failures: u64,
     /// Launch tax of the launches that have ended. `None` when it is unknown for all of them.
     pub tax: Option<Nanos>,
@@ -93,10 +92,9 @@ impl LiveBoard {
         }
     }
 
-    /// Returns what a live view shows now.
     pub fn snapshot(&self) -> Snapshot {
         let mut running: HashMap<Vec<u8>, u64> = HashMap::new();
-        for process in self.live.processes().filter(|process| process.is_launch()) {
+        for process in self.live.processes.values().filter(|process| process.is_launch()) {
             *running.entry(process.label()).or_default() += 1;
         }
         let mut commands: Vec<CommandRow> = self.commands.iter().map(|(name, sums)| sums.row(name)).collect();
@@ -119,15 +117,15 @@ impl LiveBoard {
     /// Returns the processes, each after its parent, and siblings in the order of creation.
     fn processes(&self) -> Vec<ProcessRow> {
         let mut children: HashMap<Option<LaunchId>, Vec<&Process>> = HashMap::new();
-        let shown = self.live.processes().filter(|process| process.is_launch() || process.launched > 0);
+        let shown = self.live.processes.values().filter(|process| process.is_launch() || process.launched > 0);
         for process in shown {
             // A parent that has ended is not listed.
-            let parent = process.parent().filter(|parent| self.live.process(*parent).is_some());
+            let parent = process.row.parent.filter(|parent| self.live.processes.contains_key(parent));
             children.entry(parent).or_default().push(process);
         }
         for siblings in children.values_mut() {
             // In descending order, because they are popped from the end.
-            siblings.sort_unstable_by_key(|process| std::cmp::Reverse(process.id()));
+            siblings.sort_unstable_by_key(|process| std::cmp::Reverse(process.row.id));
         }
         let mut pending = vec![children.remove(&None).unwrap_or_default()];
         let mut rows = Vec::new();
@@ -136,23 +134,19 @@ impl LiveBoard {
                 pending.pop();
                 continue;
             };
-            rows.push(row_of(process, pending.len() - 1));
-            pending.extend(children.remove(&Some(process.id())));
+            rows.push(ProcessRow {
+                id: process.row.id,
+                parent: process.row.parent,
+                depth: pending.len() - 1,
+                pid: process.row.pid,
+                command: process.label(),
+                argv: process.argv().to_vec(),
+                birth: process.birth().filter(|_| process.is_launch()),
+                launched: process.launched,
+            });
+            pending.extend(children.remove(&Some(process.row.id)));
         }
         rows
-    }
-}
-
-fn row_of(process: &Process, depth: usize) -> ProcessRow {
-    ProcessRow {
-        id: process.id(),
-        parent: process.parent(),
-        depth,
-        pid: process.pid(),
-        command: process.label(),
-        argv: process.argv().to_vec(),
-        birth: process.birth().filter(|_| process.is_launch()),
-        launched: process.launched,
     }
 }
 

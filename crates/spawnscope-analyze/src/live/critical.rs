@@ -15,11 +15,11 @@ const MAX_COMMANDS: usize = 1000;
 
 /// Critical time in nanoseconds, by the command of the launches.
 #[derive(Clone, Debug, Default)]
-pub struct CriticalTimes(HashMap<Vec<u8>, f64>);
+pub(super) struct CriticalTimes(HashMap<Vec<u8>, f64>);
 
 impl CriticalTimes {
     /// Returns the time of a command. `None` if nothing waited for a launch of this command.
-    pub fn get(&self, command: &[u8]) -> Option<Nanos> {
+    pub(super) fn get(&self, command: &[u8]) -> Option<Nanos> {
         self.0.get(command).map(|time| Nanos(*time as u64))
     }
 
@@ -49,16 +49,16 @@ impl LiveLaunches {
     /// Returns the critical time of each command so far. A parent is assumed to wait for the one of
     /// its running children that was launched first. The waits of a running process count if all its
     /// ancestors are assumed to wait for it.
-    pub fn critical_times(&self) -> CriticalTimes {
+    pub(super) fn critical_times(&self) -> CriticalTimes {
         let mut times = self.critical.clone();
         let mut first_children: HashMap<LaunchId, &Process> = HashMap::new();
         let mut roots = Vec::new();
         for process in self.processes.values() {
-            match process.parent().filter(|parent| self.processes.contains_key(parent)) {
+            match process.row.parent.filter(|parent| self.processes.contains_key(parent)) {
                 None => roots.push(process),
                 Some(parent) => {
                     let first = first_children.entry(parent).or_insert(process);
-                    if process.id() < first.id() {
+                    if process.row.id < first.row.id {
                         *first = process;
                     }
                 }
@@ -68,7 +68,7 @@ impl LiveLaunches {
             let (mut process, mut share) = (root, 1.0);
             loop {
                 times.merge(&process.critical, share);
-                let Some(child) = first_children.get(&process.id()) else {
+                let Some(child) = first_children.get(&process.row.id) else {
                     break;
                 };
                 share *= self.running_share(process, child);
@@ -101,7 +101,7 @@ impl LiveLaunches {
         let Some(child) = self.processes.get_mut(&id) else {
             return;
         };
-        let Some((birth, parent)) = child.birth().zip(child.parent()) else {
+        let Some((birth, parent)) = child.birth().zip(child.row.parent) else {
             return;
         };
         let (label, below) = (child.label(), std::mem::take(&mut child.critical));
@@ -129,7 +129,7 @@ impl LiveLaunches {
         {
             times.add(ended.label(), (end.since(birth).0 as f64 - times.total()).max(0.0));
         }
-        match ended.parent().and_then(|parent| self.processes.get_mut(&parent)) {
+        match ended.row.parent.and_then(|parent| self.processes.get_mut(&parent)) {
             None => self.critical.merge(&times, 1.0),
             Some(parent) if ended.began_in_earlier_recording => parent.critical.merge(&times, 1.0),
             Some(_) => {}

@@ -11,33 +11,20 @@ use spawnscope_data::event::Nanos;
 /// The name of the row that sums all commands without a row of their own.
 pub const OTHER: &str = "other";
 
-/// The upper ends of the buckets, from 100 µs to 10 s. They are fixed, so that histograms of
-/// different machines and different times can be added.
-const BUCKETS: [Nanos; 11] = [
-    Nanos(100_000),
-    Nanos(250_000),
-    Nanos(500_000),
-    Nanos(1_000_000),
-    Nanos(2_500_000),
-    Nanos(5_000_000),
-    Nanos(10_000_000),
-    Nanos(50_000_000),
-    Nanos(250_000_000),
-    Nanos(1_000_000_000),
-    Nanos(10_000_000_000),
-];
+/// The upper ends of the buckets in microseconds, from 100 µs to 10 s. They are fixed, so that
+/// histograms of different machines and different times can be added.
+const BUCKETS_US: [u64; 11] = [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000];
 
-/// How many durations fell into each bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     /// The count of each bucket, not cumulative; the last entry counts longer durations.
-    counts: [u64; BUCKETS.len() + 1],
+    counts: [u64; BUCKETS_US.len() + 1],
     pub sum: Nanos,
 }
 
 impl Histogram {
     fn observe(&mut self, duration: Nanos) {
-        let bucket = BUCKETS.partition_point(|end| *end < duration);
+        let bucket = BUCKETS_US.partition_point(|end| end * 1_000 < duration.0);
         self.counts[bucket] += 1;
         self.sum.0 = self.sum.0.saturating_add(duration.0);
     }
@@ -52,7 +39,7 @@ impl Histogram {
             *sum += count;
             Some(*sum)
         });
-        BUCKETS.into_iter().zip(counts)
+        BUCKETS_US.into_iter().map(|end| Nanos(end * 1_000)).zip(counts)
     }
 }
 
@@ -105,7 +92,6 @@ impl LaunchMetrics {
         self.commands.entry(row).or_default().add(launch);
     }
 
-    /// Iterates over the commands by name.
     pub fn commands(&self) -> impl Iterator<Item = (&str, &CommandMetrics)> + Clone {
         self.commands.iter().map(|(name, metrics)| (name.as_str(), metrics))
     }

@@ -12,10 +12,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 pub use board::{CommandRow, LiveBoard, ProcessRow, Snapshot};
-pub use critical::CriticalTimes;
+use critical::CriticalTimes;
 pub use ended::EndedLaunch;
 pub use metrics::{CommandMetrics, Histogram, LaunchMetrics, OTHER};
-pub use process::Process;
+use process::Process;
 
 use spawnscope_data::event::{LaunchId, Missing, Nanos};
 use spawnscope_data::rows::{LaunchRow, NewRows, Origin, TextId};
@@ -76,15 +76,6 @@ impl LiveLaunches {
             self.texts.retain(|id, _| *id >= rows.oldest_text);
         }
         ended::join_ended(&ended, &self.missing)
-    }
-
-    /// Returns the running processes, in no particular order.
-    pub fn processes(&self) -> impl Iterator<Item = &Process> {
-        self.processes.values()
-    }
-
-    pub fn process(&self, id: LaunchId) -> Option<&Process> {
-        self.processes.get(&id)
     }
 
     /// Returns the number of launches that have started, without launches whose creation was lost.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::CriticalTimes;
 use crate::model::launch::Command;
 use crate::model::names::{NamedExec, name_after};
-use spawnscope_data::event::{LaunchId, Nanos, Pid};
+use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin};
 
 /// Maximum number of execs that are kept for one process, because some programs exec themselves
@@ -14,7 +14,7 @@ use spawnscope_data::rows::{ExecRow, LaunchRow, Origin};
 const MAX_EXECS: usize = 64;
 
 #[derive(Debug)]
-pub struct Process {
+pub(super) struct Process {
     pub(super) row: LaunchRow,
     /// The execs, by the number of the recording and the position in it.
     pub(super) execs: BTreeMap<(u32, i64), ExecWithTexts>,
@@ -32,7 +32,6 @@ pub struct Process {
     pub(super) birth_program: Arc<[u8]>,
 }
 
-/// A successful exec with its strings.
 #[derive(Debug)]
 pub(super) struct ExecWithTexts {
     pub(super) row: ExecRow,
@@ -103,22 +102,9 @@ impl Process {
         }
     }
 
-    pub fn id(&self) -> LaunchId {
-        self.row.id
-    }
-
-    pub fn pid(&self) -> Option<Pid> {
-        self.row.pid
-    }
-
-    /// Returns the process that launched it, even if that process has ended.
-    pub fn parent(&self) -> Option<LaunchId> {
-        self.row.parent
-    }
-
     /// Returns when its parent began the fork call or, if that is unknown, when the process
     /// existed.
-    pub fn birth(&self) -> Option<Nanos> {
+    pub(super) fn birth(&self) -> Option<Nanos> {
         self.row.create.or(self.row.created)
     }
 
@@ -136,19 +122,19 @@ impl Process {
     }
 
     /// Whether it is a launch. A process that existed before the recording is not.
-    pub fn is_launch(&self) -> bool {
+    pub(super) fn is_launch(&self) -> bool {
         self.row.origin != Origin::Existed
     }
 
     /// Returns the name that it is counted under: `(bash)` for a fork of bash.
-    pub fn label(&self) -> Vec<u8> {
+    pub(super) fn label(&self) -> Vec<u8> {
         let name = name_after(self.execs.values().rev().map(ExecWithTexts::named), &self.birth_program);
         let is_fork = self.execs.is_empty() && self.is_launch() && self.row.parent.is_some();
         Command { name, forked: is_fork }.label()
     }
 
     /// Returns the arguments of its last exec, each terminated by NUL; empty if it has none.
-    pub fn argv(&self) -> &[u8] {
+    pub(super) fn argv(&self) -> &[u8] {
         self.execs.values().next_back().map_or(&[], |exec| &exec.argv)
     }
 

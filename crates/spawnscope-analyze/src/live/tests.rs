@@ -74,7 +74,7 @@ fn an_ended_launch_has_the_same_name_and_phases_as_in_reports() {
     let running = live.apply(NewRows { launches: vec![row.clone()], ..NewRows::default() });
     assert!(running.is_empty());
     assert_eq!((live.started(), live.running()), (1, 1));
-    assert_eq!(live.process(LaunchId(2)).unwrap().label(), b"(bash)");
+    assert_eq!(live.processes.get(&LaunchId(2)).unwrap().label(), b"(bash)");
 
     end(&mut row, 0x200);
     let ended = live.apply(NewRows {
@@ -273,7 +273,7 @@ fn late_events_and_processes_that_existed_are_not_launches() {
     let late = LaunchRow { id: LaunchId(7), ..LaunchRow::default() };
     let ended = live.apply(NewRows { launches: vec![late], finished: vec![SHELL, LaunchId(7)], ..NewRows::default() });
     assert!(ended.is_empty());
-    assert_eq!((live.started(), live.processes().count()), (0, 0));
+    assert_eq!((live.started(), live.processes.len()), (0, 0));
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn memory_is_bounded_despite_endless_strings_and_execs() {
         });
     }
     assert!(live.texts.len() <= 11, "{}", live.texts.len());
-    let process = live.process(LaunchId(2)).unwrap();
+    let process = live.processes.get(&LaunchId(2)).unwrap();
     assert!(process.execs.len() <= 64 && process.is_incomplete);
     assert_eq!(process.label(), b"999");
 }

@@ -1,9 +1,8 @@
 //! Call chains of a recording: their frames, from the innermost outwards.
 
 use spawnscope_data::event::Language;
-use spawnscope_data::rows::{FrameRow, Recording, StackId, StackRow};
+use spawnscope_data::rows::{Recording, StackId, StackRow, TextId};
 
-/// A frame of a call chain. Unknown fields are `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Frame<'a> {
     pub language: Language,
@@ -48,20 +47,16 @@ impl<'a> Iterator for Frames<'a> {
         let frame = self.recording.frames.get(row.frame.0 as usize)?;
         self.next = row.caller;
         self.is_truncated = row.is_truncated;
-        Some(resolve(self.recording, frame))
-    }
-}
-
-fn resolve<'a>(recording: &'a Recording, row: &FrameRow) -> Frame<'a> {
-    let texts = &recording.texts;
-    Frame {
-        language: row.language,
-        function: row.function.map(|id| texts.get(id)),
-        file: row.file.map(|id| texts.get(id)),
-        line: row.line,
-        module: row.module.map(|id| texts.get(id)),
-        address: row.address,
-        is_inlined: row.is_inlined,
+        let text = |id: Option<TextId>| id.map(|id| self.recording.texts.get(id));
+        Some(Frame {
+            language: frame.language,
+            function: text(frame.function),
+            file: text(frame.file),
+            line: frame.line,
+            module: text(frame.module),
+            address: frame.address,
+            is_inlined: frame.is_inlined,
+        })
     }
 }
 

@@ -9,7 +9,6 @@ use crate::model::pieces::{cpu_times, end_of_load, last_run_cpu, wall_times};
 use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Recording};
 
-/// Joins the rows that belong to each launch.
 pub(crate) struct Joiner<'a> {
     pub(crate) recording: &'a Recording,
     /// The end of the recording, which ends the phases that are still open.

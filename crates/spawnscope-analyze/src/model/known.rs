@@ -16,7 +16,6 @@ pub trait Number: Copy + Eq {
 }
 
 impl<T: Number> MaybeKnown<T> {
-    /// Returns the number. `None` when unknown.
     pub fn get(self) -> Option<T> {
         (self.0 != T::UNKNOWN).then_some(self.0)
     }

@@ -8,7 +8,6 @@ use crate::model::phases::{Phase, PhaseTimes};
 use spawnscope_data::event::{LaunchId, Mechanism, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{LaunchRow, Origin, StackId, TextId, Texts};
 
-/// A process of the recording.
 #[derive(Clone, Debug)]
 pub struct Launch<'a> {
     pub id: LaunchId,
@@ -18,7 +17,6 @@ pub struct Launch<'a> {
     pub depth: u32,
     /// Pid in the pid namespace of the recorder.
     pub pid: Option<Pid>,
-    /// Why it is in the recording.
     pub origin: Origin,
     pub mechanism: Option<Mechanism>,
     /// The program it started as, which is the program that its parent ran at that time.
@@ -28,7 +26,6 @@ pub struct Launch<'a> {
     /// The parent's resident set when it was created.
     pub parent_rss_bytes: MaybeKnown<u64>,
     pub instants: Instants,
-    /// Its successful `execve` calls in order.
     pub execs: Box<[Exec<'a>]>,
     /// Wall time by phase, without what recording has measurably added to each of them.
     pub phases: PhaseTimes,
@@ -42,9 +39,7 @@ pub struct Launch<'a> {
     pub start_up: MaybeKnown,
     /// What the collector counted while it was created, set up and ended.
     pub counts: Counts,
-    /// Call chain in the parent's script.
     pub script_stack: Option<StackId>,
-    /// Call chain in the parent's machine code.
     pub native_stack: Option<StackId>,
     pub outcome: Outcome,
 }
@@ -65,7 +60,6 @@ impl<'a> Launch<'a> {
         self.origin == Origin::Launched && self.execs.is_empty()
     }
 
-    /// Whether it was still running when the recording ended.
     pub fn is_unfinished(&self) -> bool {
         self.outcome == Outcome::Running
     }
@@ -131,7 +125,6 @@ impl<'a> Launch<'a> {
         self.script_stack.or(self.native_stack)
     }
 
-    /// Whether its creation copied the page tables of its parent.
     pub(crate) fn copies_page_tables(&self) -> bool {
         matches!(self.mechanism, Some(Mechanism::Fork | Mechanism::Clone | Mechanism::Clone3))
     }
@@ -170,7 +163,6 @@ pub struct Instants {
     pub prepare: MaybeKnown,
     /// The parent completed the system calls that followed its previous reaping.
     pub parent_tidied: MaybeKnown,
-    /// The parent entered the call.
     pub create: MaybeKnown,
     /// The process existed (the fork call had created it).
     pub created: MaybeKnown,
@@ -205,7 +197,6 @@ impl Command<'_> {
     }
 }
 
-/// One successful `execve`.
 #[derive(Clone, Debug)]
 pub struct Exec<'a> {
     pub enter: MaybeKnown,
@@ -233,7 +224,6 @@ pub struct Exec<'a> {
 }
 
 impl<'a> Exec<'a> {
-    /// Returns the file as given.
     pub fn path(&self) -> &'a [u8] {
         self.texts.get(self.path)
     }
@@ -243,7 +233,6 @@ impl<'a> Exec<'a> {
         self.named().file_name()
     }
 
-    /// Returns the parts that determine the name.
     pub(crate) fn named(&self) -> NamedExec<'a> {
         NamedExec { path: self.path(), argv: self.argv(), is_script: self.interpreter().is_some() }
     }
@@ -258,7 +247,6 @@ impl<'a> Exec<'a> {
         base_name(self.interpreter().unwrap_or(self.path()))
     }
 
-    /// Returns the interpreter of a `#!` script.
     pub fn interpreter(&self) -> Option<&'a [u8]> {
         self.interpreter.get().map(|id| self.texts.get(id))
     }
@@ -277,7 +265,6 @@ impl<'a> Exec<'a> {
         Some(self.load_end.get()?.since(self.returned.get()?))
     }
 
-    /// Returns its arguments, each terminated by NUL.
     pub fn argv(&self) -> &'a [u8] {
         self.texts.get(self.argv)
     }
@@ -294,7 +281,6 @@ impl<'a> Exec<'a> {
 pub struct FailedExec<'a> {
     pub enter: Nanos,
     pub returned: Nanos,
-    /// The file as given.
     pub path: &'a [u8],
     pub errno: i32,
 }

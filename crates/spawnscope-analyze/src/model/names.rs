@@ -9,9 +9,7 @@ use crate::model::launch::base_name;
 /// The parts of an exec that determine its name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedExec<'e> {
-    /// The file as given.
     pub(crate) path: &'e [u8],
-    /// The arguments, each terminated by NUL.
     pub(crate) argv: &'e [u8],
     pub(crate) is_script: bool,
 }

@@ -3,32 +3,30 @@
 use crate::model::compact::CompactNumbers;
 use spawnscope_data::event::Nanos;
 
-/// One of the eight parts of a launch, in the order in which they happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Phase {
-    /// From the parent's call until the child exists. A fork copies the parent's page tables in
-    /// this phase.
-    Create,
-    /// The child waits for its first CPU.
-    Queue,
-    /// From the child's first run until it enters the first successful exec. If it launches other
-    /// processes before, from the last of them on.
-    Setup,
-    /// Inside successful `execve` calls.
-    Exec,
-    Load,
-    Run,
-    /// From the beginning of the exit until the parent can reap the child.
-    Teardown,
-    /// From the end of teardown until the parent's wait returns.
-    Reap,
+spawnscope_data::named_enum! {
+    /// One of the eight parts of a launch, in the order in which they happen.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Phase {
+        /// From the parent's call until the child exists. A fork copies the parent's page tables in
+        /// this phase.
+        Create = "create",
+        /// The child waits for its first CPU.
+        Queue = "queue",
+        /// From the child's first run until it enters the first successful exec. If it launches other
+        /// processes before, from the last of them on.
+        Setup = "setup",
+        /// Inside successful `execve` calls.
+        Exec = "exec",
+        Load = "load",
+        Run = "run",
+        /// From the beginning of the exit until the parent can reap the child.
+        Teardown = "teardown",
+        /// From the end of teardown until the parent's wait returns.
+        Reap = "reap",
+    }
 }
 
 impl Phase {
-    /// All phases, in order.
-    pub const ALL: [Phase; 8] =
-        [Phase::Create, Phase::Queue, Phase::Setup, Phase::Exec, Phase::Load, Phase::Run, Phase::Teardown, Phase::Reap];
-
     /// The phases of the launch tax: all but `run`.
     pub const TAX: [Phase; 7] =
         [Phase::Create, Phase::Queue, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown, Phase::Reap];
@@ -48,20 +46,6 @@ impl Phase {
             Phase::Load => 0.5 * execs as f64,
             Phase::Run => 0.5 * execs.max(1) as f64,
             Phase::Teardown => 1.0,
-        }
-    }
-
-    /// Returns the phase's name in every output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Phase::Create => "create",
-            Phase::Queue => "queue",
-            Phase::Setup => "setup",
-            Phase::Exec => "exec",
-            Phase::Load => "load",
-            Phase::Run => "run",
-            Phase::Teardown => "teardown",
-            Phase::Reap => "reap",
         }
     }
 }
@@ -121,12 +105,16 @@ impl PhaseTimes {
         }
     }
 
+    /// Returns the nanoseconds of a phase; zero if they are unknown.
+    pub(crate) fn ns(&self, phase: Phase) -> f64 {
+        self.get(phase).unwrap_or_default().0 as f64
+    }
+
     /// Whether the launch has this phase, even if its duration is unknown.
     pub fn has(&self, phase: Phase) -> bool {
         self.0.get(phase as usize) != ABSENT
     }
 
-    /// Iterates over the phases with their durations, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Phase, Option<Nanos>)> + '_ {
         Phase::ALL.into_iter().map(|phase| (phase, self.get(phase)))
     }

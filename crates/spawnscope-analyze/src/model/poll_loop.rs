@@ -47,11 +47,7 @@ impl PollLoops {
         PollLoops(by_thread)
     }
 
-    /// Returns the loops of a thread, by time.
     pub(crate) fn of_thread(&self, thread: ThreadIndex) -> &[PollLoop] {
-        if self.0.is_empty() {
-            return &[];
-        }
         self.0.get(&thread).map_or(&[], Vec::as_slice)
     }
 

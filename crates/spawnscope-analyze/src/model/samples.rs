@@ -13,9 +13,7 @@ use spawnscope_data::rows::{SampleRow, StackId, ThreadRow};
 pub struct Sample {
     /// The index in the forest of the thread's launch.
     pub launch: usize,
-    /// The phase of the launch. `None` if it is unknown.
     pub phase: Option<Phase>,
-    /// Whether the thread waited instead of being on a CPU.
     pub is_waiting: bool,
     pub span: Nanos,
     pub stack: StackId,

@@ -212,9 +212,7 @@ fn packed_span(span: Option<Nanos>) -> Option<u32> {
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadSlices<'s> {
     slices: &'s Slices,
-    /// Index of the first slice.
     start: u32,
-    /// Index after the last slice.
     end: u32,
 }
 
@@ -236,7 +234,6 @@ impl<'s> ThreadSlices<'s> {
         self.start..self.end
     }
 
-    /// Returns the slice at an index, from 0.
     pub fn get(self, index: usize) -> Option<SliceRow> {
         (index < self.len()).then(|| self.slices.get(self.start + index as u32))
     }

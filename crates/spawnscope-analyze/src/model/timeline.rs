@@ -18,12 +18,9 @@ use spawnscope_data::rows::{SliceRow, WakerRow};
 /// Index of a thread among all threads of a recording.
 pub type ThreadIndex = u32;
 
-/// A followed thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Index of its launch in the forest.
     pub launch: u32,
-    /// The thread that created it, if recorded.
     pub creator: MaybeKnown<ThreadIndex>,
     pub created: MaybeKnown,
 }
@@ -64,7 +61,6 @@ pub struct Timelines {
     /// For each wait that timed out and was repeated until another thread ended it, by slice: the slice
     /// of the wait that was ended.
     pub(crate) repeated_waits: HashMap<u32, u32>,
-    /// The threads that the exit of their process killed.
     pub(crate) kills: Vec<Kill>,
     /// For each launch, whether its parent waited in `read` while it ran. Computed at the first use
     /// (`patterns/pipeline`).
@@ -154,10 +150,6 @@ impl Timelines {
         Timelines { polls, ..Timelines::new(self.threads, self.tasks, slices, self.is_alive) }
     }
 
-    pub(crate) fn unknown(&self) -> Option<&UnknownWaits> {
-        self.unknown.as_ref()
-    }
-
     /// Whether the causes of waits were not recorded, but reconstructed.
     pub fn is_reconstructed(&self) -> bool {
         self.unknown.is_some()
@@ -167,7 +159,6 @@ impl Timelines {
         self.is_alive.len() as u32
     }
 
-    /// Returns the threads of a launch, the first thread first.
     pub(crate) fn threads_of(&self, launch: u32) -> Vec<ThreadIndex> {
         self.multithreaded.get(&launch).cloned().unwrap_or_else(|| vec![launch])
     }
@@ -195,7 +186,6 @@ impl Timelines {
         }
     }
 
-    /// Returns the slices of a thread, by time.
     pub fn slices(&self, thread: ThreadIndex) -> ThreadSlices<'_> {
         ThreadSlices::new(&self.slices, self.slice_ranges[thread as usize])
     }
@@ -228,7 +218,6 @@ impl Timelines {
         self.threads[thread as usize].launch
     }
 
-    /// Returns the launch whose thread created a launch, if recorded.
     pub(crate) fn parent_of(&self, launch: u32) -> Option<u32> {
         self.threads[launch as usize].creator.get().map(|creator| self.launch_of(creator))
     }
@@ -272,15 +261,19 @@ fn multithreaded(threads: &[Thread]) -> BTreeMap<u32, Vec<ThreadIndex>> {
     processes
 }
 
-/// Returns how long a thread waited for a CPU after a slice. `None` if that is unknown or the
-/// thread ended.
+/// Returns the interval after a slice in which its thread was runnable but had no CPU.
+pub(crate) fn runnable(slice: &SliceRow) -> Option<(Nanos, Nanos)> {
+    let off_span = slice.off_span?;
+    let blocked = match slice.reason {
+        LeftCpu::Ended => return None,
+        LeftCpu::Created | LeftCpu::Preempted => Nanos(0),
+        _ => slice.wake_span.unwrap_or(off_span).min(off_span),
+    };
+    Some((Nanos(slice.off.0 + blocked.0), Nanos(slice.off.0 + off_span.0)))
+}
+
 pub(crate) fn run_queue_span(slice: &SliceRow) -> Option<Nanos> {
-    let off = slice.off_span?;
-    match slice.reason {
-        LeftCpu::Created | LeftCpu::Preempted => Some(off),
-        LeftCpu::Ended => None,
-        _ => Some(off.since(slice.wake_span?)),
-    }
+    runnable(slice).map(|(from, to)| to.since(from))
 }
 
 /// Returns when a slice's time on the CPU starts.

@@ -99,13 +99,12 @@ impl<'a> Forest<'a> {
             failed_execs,
             recording,
             parents,
-            stop_ns: recording.measured(Constant::RecordedStop).map(|stop| stop.ns).unwrap_or_default(),
+            stop_ns: recording.measured_ns(Constant::RecordedStop).unwrap_or_default(),
         };
         forest.take_off_stops();
         forest
     }
 
-    /// Takes what the collector's stops added off the phases.
     fn take_off_stops(&mut self) {
         if self.stop_ns == 0.0 {
             return;
@@ -210,7 +209,6 @@ impl<'a> Forest<'a> {
         })
     }
 
-    /// Visits all launches, each before its children.
     pub(crate) fn walk_all<'f>(&'f self) -> impl Iterator<Item = Step> + use<'f, 'a> {
         self.walk(&[self.roots.as_slice(), &self.orphans].concat())
     }

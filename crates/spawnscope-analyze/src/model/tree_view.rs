@@ -76,7 +76,6 @@ impl<'v, 'a> TreeView<'v, 'a> {
         TreeView { forest, options, shapes }
     }
 
-    /// Iterates over the lines from the top down.
     pub fn lines<'f>(&'f self, tops: &[usize]) -> impl Iterator<Item = Line> + use<'f, 'v, 'a> {
         let mut pending = Vec::new();
         self.push(&mut pending, tops, 0);

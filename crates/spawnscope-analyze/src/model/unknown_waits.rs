@@ -15,7 +15,6 @@ const MAX_GAP_OF_EXIT: Nanos = Nanos(1_000_000);
 /// A wait without a certain cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnknownWait {
-    /// Index of the launch that waited.
     pub(crate) launch: u32,
     pub(crate) span: Nanos,
     /// The earliest and the latest possible end of the wait. They differ if only the CPU time of a
@@ -29,10 +28,8 @@ pub(crate) struct UnknownWait {
 /// waited for this child, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SupposedReap {
-    /// Index of the parent.
     pub(crate) parent: u32,
     pub(crate) thread: u32,
-    /// Index of the child.
     pub(crate) child: u32,
     pub(crate) start: Nanos,
     pub(crate) ended: Nanos,
@@ -42,10 +39,10 @@ pub(crate) struct SupposedReap {
 /// All waits without a certain cause.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnknownWaits {
-    waits: Vec<UnknownWait>,
-    reaps: Vec<SupposedReap>,
+    pub(crate) waits: Vec<UnknownWait>,
+    pub(crate) reaps: Vec<SupposedReap>,
     /// For each launch, what its creation took. Zero if the creation is known.
-    creations: Vec<Creation>,
+    pub(crate) creations: Vec<Creation>,
 }
 
 /// The time that a parent needed to create a launch, if the collector saw only its end.
@@ -71,15 +68,6 @@ pub(crate) struct Shift {
 }
 
 impl UnknownWaits {
-    pub(crate) fn new(waits: Vec<UnknownWait>, reaps: Vec<SupposedReap>, creations: Vec<Creation>) -> UnknownWaits {
-        UnknownWaits { waits, reaps, creations }
-    }
-
-    /// Returns the children that ended during a wait for another child.
-    pub(crate) fn reaps(&self) -> &[SupposedReap] {
-        &self.reaps
-    }
-
     /// Returns how much of the parent's time was the creation of a launch.
     pub(crate) fn creation(&self, launch: u32) -> Creation {
         self.creations.get(launch as usize).copied().unwrap_or_default()
@@ -116,7 +104,6 @@ impl UnknownWaits {
     }
 }
 
-/// Changed launches with their descendants.
 struct ChangedLaunches {
     /// For each launch, whether it is changed or a descendant of a changed launch.
     is_changed: Vec<bool>,

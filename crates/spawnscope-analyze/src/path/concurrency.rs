@@ -1,15 +1,13 @@
 //! How many threads were on a CPU, and how many waited for one, over the time of a recording.
 
 use crate::model::slices::ThreadSlices;
-use crate::model::timeline::{Timelines, beginning, run_queue_span};
+use crate::model::timeline::{Timelines, beginning, runnable};
 use spawnscope_data::event::Nanos;
 
 /// The mean numbers of threads in each of several equal parts of the recorded time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Concurrency {
-    /// Threads on a CPU.
     pub running: Vec<f32>,
-    /// Threads that were runnable and waited for a CPU.
     pub waiting: Vec<f32>,
 }
 
@@ -47,9 +45,8 @@ pub fn most_running(timelines: &Timelines) -> u32 {
 fn add(slices: ThreadSlices<'_>, running: &mut Occupancy, waiting: &mut Occupancy) {
     for slice in slices.iter() {
         running.add(beginning(&slice), slice.off);
-        if let (Some(off), Some(waited)) = (slice.off_span, run_queue_span(&slice)) {
-            let returned = Nanos(slice.off.0.saturating_add(off.0));
-            waiting.add(Nanos(returned.0.saturating_sub(waited.0)), returned);
+        if let Some((from, to)) = runnable(&slice) {
+            waiting.add(from, to);
         }
     }
 }

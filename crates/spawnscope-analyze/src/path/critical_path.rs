@@ -27,7 +27,6 @@ impl Charges {
         self.sum(phase as usize)
     }
 
-    /// Returns the time in `run` spent waiting for a CPU.
     pub fn run_queue(&self) -> Nanos {
         self.sum(RUN_QUEUE)
     }
@@ -62,7 +61,6 @@ impl Charges {
     }
 }
 
-/// How the wall of a command was spent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CriticalPath {
     /// Charges of each launch, by index in the forest.
@@ -111,7 +109,6 @@ impl CriticalPath {
         }
     }
 
-    /// Returns the sum of all charges, which is the wall.
     pub fn sum(&self) -> Nanos {
         let launches: u64 = self.launches.iter().map(|charges| charges.total().0).sum();
         let external_wait: u64 = self.external_wait.values().map(|time| time.0).sum();
@@ -119,7 +116,6 @@ impl CriticalPath {
     }
 }
 
-/// What a part of the wall is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charge {
     /// A phase of the launch at this index of the forest.
@@ -182,7 +178,6 @@ fn walk(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos, visit: impl FnM
     Some(())
 }
 
-/// A cursor at a thread and an instant that moves backwards.
 struct Walk<'f, 'a, V> {
     forest: &'f Forest<'a>,
     timelines: &'f Timelines,
@@ -266,7 +261,6 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         self.forest.parent(launch as usize) == Some(self.launch() as usize)
     }
 
-    /// Whether a launch ended at about this instant.
     fn ended_at(&self, launch: u32, at: Nanos) -> bool {
         let ended = &self.forest.launches[launch as usize].instants;
         let ended = ended.zombie.get().or(ended.exit.get());

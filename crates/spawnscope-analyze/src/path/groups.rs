@@ -183,7 +183,6 @@ pub fn label_of(launch: &Launch<'_>, call_site: Option<&CallSite>, group_by: Gro
     label(key, call_site.filter(|_| is_by_call_site), group_by)
 }
 
-/// Returns arguments with spaces between them.
 pub(crate) fn argument_list(argv: &[u8], is_cut: bool) -> Vec<u8> {
     let mut label = argv.strip_suffix(b"\0").unwrap_or(argv).to_vec();
     label.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
@@ -286,7 +285,6 @@ type Sums = (u64, u64);
 
 /// Minimum number of launches of a repeated command line.
 const MIN_REPEATS: u64 = 5;
-/// Maximum number of command lines that are reported.
 const MAX_REPEATED_LINES: usize = 10;
 
 /// Returns the repeated command lines with the longest total time.

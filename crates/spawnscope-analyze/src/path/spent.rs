@@ -8,7 +8,6 @@ use crate::path::critical_path::CriticalPath;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Recording;
 
-/// How a part of the wall was spent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spent {
     /// Launch tax: all phases of a launch except `run`.
@@ -21,7 +20,6 @@ pub enum Spent {
 }
 
 impl Spent {
-    /// Describes a part of the wall in a few words.
     pub fn description(&self) -> String {
         use ExternalWait::{Disk, Network, Process, Recorder, Scanner, Stopped, Timer, Unknown};
         let named = |what: &str, name: &[u8]| format!("{what}: {}", String::from_utf8_lossy(name));

@@ -8,7 +8,6 @@ use crate::path::critical_path::{Charges, CriticalPath};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
 
-/// Sums over a set of launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     pub count: u64,
@@ -26,9 +25,7 @@ pub struct Summary {
     pub cpu_phases: PhaseSums,
     /// CPU time. `None` when it is unknown for all launches.
     pub cpu: Option<Nanos>,
-    /// Number of failed `execve` calls.
     pub failed_execs: u64,
-    /// Number of launches without an exec.
     pub forks_without_exec: u64,
     /// Number of launches that were still running at the end.
     pub unfinished: u64,
@@ -60,7 +57,6 @@ impl Summary {
         self.orphans += u64::from(launch.origin == Origin::Orphan);
     }
 
-    /// Adds the sums over other launches.
     pub(crate) fn merge(&mut self, other: &Summary) {
         self.count += other.count;
         self.total.0 += other.total.0;
@@ -93,7 +89,6 @@ fn is_expected(launch: &Launch<'_>, phase: Phase) -> bool {
     !by_recorder && !is_not_reached
 }
 
-/// The sum of one phase over a set of launches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PhaseSum {
     /// Sum of the known durations. `None` when the duration is unknown for all launches. Launches
@@ -120,7 +115,6 @@ impl PhaseSums {
         self.0[phase as usize]
     }
 
-    /// Iterates over the phases with their sums, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Phase, PhaseSum)> + '_ {
         Phase::ALL.into_iter().map(|phase| (phase, self.get(phase)))
     }

@@ -23,7 +23,6 @@ use spawnscope_data::rows::Origin;
 pub struct Dependence {
     /// Display name of the command, as in the report's table: `git`, or `(bash)` for forks of bash.
     pub label: Vec<u8>,
-    /// Number of the command's launches.
     pub count: u64,
     /// The saving without these launches: expected value, lower and upper end of the confidence interval.
     pub saving: [Nanos; 3],
@@ -44,26 +43,8 @@ const MIN_LARGE_LAUNCHES: usize = 20_000;
 /// Commands that run during less than this share of the wall are not replayed: little can depend on them.
 const MIN_SHARE: f64 = 0.02;
 /// Programs that only launch the commands in their arguments or input.
-const LAUNCHERS: [&[u8]; 18] = [
-    b"chroot",
-    b"env",
-    b"find",
-    b"flock",
-    b"gmake",
-    b"make",
-    b"nice",
-    b"ninja",
-    b"nohup",
-    b"parallel",
-    b"script",
-    b"setsid",
-    b"stdbuf",
-    b"sudo",
-    b"time",
-    b"timeout",
-    b"unshare",
-    b"xargs",
-];
+const LAUNCHERS: &str =
+    "chroot env find flock gmake make nice ninja nohup parallel script setsid stdbuf sudo time timeout unshare xargs";
 /// A command other than a shell or launcher is a wrapper only if it has at most this many launches,
 /// nearly the whole wall depends on it, and another command explains most of this.
 const MAX_WRAPPER_LAUNCHES: u64 = 2;
@@ -75,7 +56,7 @@ const MAJORITY: f64 = 0.5;
 
 /// Whether a program only launches the commands in its arguments or input.
 pub(crate) fn is_launcher(program: &[u8]) -> bool {
-    LAUNCHERS.contains(&program)
+    LAUNCHERS.split(' ').any(|launcher| launcher.as_bytes() == program)
 }
 
 /// A command with its launches, and the time during which at least one of them existed.
@@ -86,12 +67,6 @@ struct Candidate {
     covered: u64,
     /// The latest end of the launches so far.
     latest_end: Nanos,
-}
-
-/// Returns the commands that run longest, each with a fix that removes its launches.
-pub(crate) fn removals_of_commands<'a>(whatif: &WhatIf<'_, 'a>) -> Vec<(Command<'a>, AppliedChange)> {
-    let candidates = candidates(whatif.forest, whatif.replay.measured);
-    candidates.into_iter().map(|(command, launches)| (command, removal(launches))).collect()
 }
 
 /// Returns what depends on each of these commands, the largest part of the wall first.
@@ -119,23 +94,14 @@ pub(crate) fn dependence(
     all
 }
 
-/// Predicts, for each of several sets of launches, the saving without these launches: expected value, lower and upper end of the confidence
-/// interval.
-fn savings_without(whatif: &WhatIf<'_, '_>, sets: &[&[u32]]) -> Vec<[Nanos; 3]> {
-    let fixes: Vec<AppliedChange> = sets.iter().map(|launches| removal(launches.to_vec())).collect();
-    let fixes: Vec<&[AppliedChange]> = fixes.iter().map(slice::from_ref).collect();
-    let predictions = whatif.predict_each(&fixes);
-    predictions.iter().map(Prediction::saving).collect()
-}
-
 fn removal(launches: Vec<u32>) -> AppliedChange {
-    let change = Change::Remove;
-    AppliedChange { change, launches }
+    AppliedChange { change: Change::Remove, launches }
 }
 
-/// Returns the commands that run longest, with their launches. Launches are in order of creation,
-/// so one pass can measure how much of the wall they cover.
-fn candidates<'a>(forest: &Forest<'a>, wall: Nanos) -> Vec<(Command<'a>, Vec<u32>)> {
+/// Returns the commands that run longest, each with a fix that removes its launches. Launches are in
+/// order of creation, so one pass can measure how much of the wall they cover.
+pub(crate) fn removals_of_commands<'a>(whatif: &WhatIf<'_, 'a>) -> Vec<(Command<'a>, AppliedChange)> {
+    let (forest, wall) = (whatif.forest, whatif.replay.measured);
     let mut commands: HashMap<Command<'a>, Candidate> = HashMap::new();
     for (index, launch) in (0..).zip(&forest.launches) {
         if !launch.is_launch() || launch.origin == Origin::Command || launch.parent.get().is_none() {
@@ -154,7 +120,7 @@ fn candidates<'a>(forest: &Forest<'a>, wall: Nanos) -> Vec<(Command<'a>, Vec<u32
     commands.sort_by_key(|(command, each)| (Reverse(each.covered), command.name, command.forked));
     let max_replayed = if forest.launches.len() < MIN_LARGE_LAUNCHES { MAX_REPLAYED } else { MAX_REPLAYED_IF_LARGE };
     commands.truncate(max_replayed);
-    commands.into_iter().map(|(command, each)| (command, each.launches)).collect()
+    commands.into_iter().map(|(command, each)| (command, removal(each.launches))).collect()
 }
 
 /// Marks wrappers: shells, launchers, and commands that are launched once or twice around nearly the
@@ -209,9 +175,7 @@ fn has_ancestor_in(forest: &Forest<'_>, launch: u32, launches: &[u32]) -> bool {
 /// Work of one command on the critical path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Display name of the command.
     pub label: Vec<u8>,
-    /// Number of its launches, the recorded command included.
     pub count: u64,
     /// Time of its `run` phase on the critical path, excluding the processes it launched.
     pub time: Nanos,
@@ -240,7 +204,6 @@ pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work
 
 /// Returns the command that most of the wall depends on, except shells and other wrappers, which
 /// only lead to other commands. `None` if its share of the wall is small or uncertain.
-#[must_use]
 pub fn culprit(dependence: &[Dependence], unrecorded: Nanos) -> Option<&Dependence> {
     dependence
         .iter()
@@ -255,7 +218,6 @@ pub struct Removal {
     pub by: GroupBy,
     /// The label of the launches in a table that is grouped by `by`.
     pub label: Vec<u8>,
-    /// Number of launches.
     pub launches: u64,
     /// Wall time saved: expected value, lower and upper end of the confidence interval.
     pub saving: [Nanos; 3],
@@ -264,7 +226,6 @@ pub struct Removal {
 /// Predicts the saving without the launches of a program or of a script line, for the `max_rows`
 /// programs and the `max_rows` lines with the most time on the critical path. The recorded command
 /// itself is not removed. Predictions that `dependence` already contains are reused.
-#[must_use]
 pub fn removals(
     whatif: &WhatIf<'_, '_>,
     path: &CriticalPath,
@@ -280,8 +241,9 @@ pub fn removals(
     }
     let known: Vec<Option<[Nanos; 3]>> = removed.iter().map(|each| known_saving(each, dependence)).collect();
     let unknown = removed.iter().zip(&known).filter(|(_, known)| known.is_none());
-    let unknown: Vec<&[u32]> = unknown.map(|((_, _, launches), _)| launches.as_slice()).collect();
-    let mut predicted = savings_without(whatif, &unknown).into_iter();
+    let fixes: Vec<AppliedChange> = unknown.map(|((_, _, launches), _)| removal(launches.clone())).collect();
+    let predicted = whatif.predict_each(&fixes.iter().map(slice::from_ref).collect::<Vec<_>>());
+    let mut predicted = predicted.iter().map(Prediction::saving);
     let savings = known.into_iter().map_while(|known| known.or_else(|| predicted.next()));
     let mut removals = Vec::with_capacity(removed.len());
     for ((by, label, launches), saving) in removed.iter().zip(savings) {

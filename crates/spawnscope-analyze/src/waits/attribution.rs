@@ -23,11 +23,8 @@ const MAX_GENERATIONS: usize = 1000;
 /// Waits of one program, in one system call, on one kind of object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributedWaits {
-    /// Display name of the program that waited.
     pub command: Vec<u8>,
-    /// The number of the system call.
     pub syscall: Option<u16>,
-    /// The object that the waits were for.
     pub object: Option<AttributedObject>,
     /// The processes that the waits were for, the most frequent first.
     pub targets: Vec<WaitTargets>,
@@ -58,7 +55,6 @@ pub struct ObjectIdentity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitTargets {
     pub target: WaitTarget,
-    /// Number of launches or processes.
     pub count: u64,
 }
 
@@ -68,15 +64,12 @@ pub enum WaitTarget {
     /// child of the waiting process that is the waker or its ancestor; otherwise the launch is the
     /// waker itself.
     Launches {
-        /// Display name of the launched program.
         command: Vec<u8>,
         /// The program of the waker, if the waker is a descendant of that launch and runs another
         /// program.
         through: Option<Vec<u8>>,
     },
-    /// An unrecorded process, with its name.
     Process(Option<Vec<u8>>),
-    /// A permission scanner, with its name.
     Scanner(Option<Vec<u8>>),
 }
 

@@ -18,7 +18,6 @@ pub(crate) struct Reaps(GroupedItems<Reap>);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reap {
-    /// The child's index in the forest.
     pub(crate) child: u32,
     /// When the child became a zombie, which can be reaped.
     pub(crate) zombie: Nanos,

@@ -25,9 +25,7 @@ pub struct Attempts<'a> {
 /// with the program, unless the recording ended first.
 #[derive(Clone, Debug)]
 pub struct Search<'a> {
-    /// Base name of the program.
     pub program: &'a [u8],
-    /// Failed execs, in order.
     pub misses: Vec<FailedExec<'a>>,
     pub end: SearchEnd,
 }
@@ -41,7 +39,6 @@ pub enum SearchEnd {
 }
 
 impl Search<'_> {
-    /// Returns the time inside the failed `execve` calls.
     pub fn cost(&self) -> Nanos {
         Nanos(self.misses.iter().map(|miss| miss.cost().0).sum())
     }
@@ -134,7 +131,6 @@ fn directory_of(path: &[u8]) -> &[u8] {
     }
 }
 
-/// Sums searches, and ranks directories and programs by failures.
 #[derive(Default)]
 pub(crate) struct PathSearchTally<'a> {
     sums: PathSearches,

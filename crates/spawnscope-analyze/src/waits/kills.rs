@@ -11,21 +11,15 @@ use spawnscope_data::rows::SliceRow;
 /// Finds all threads that were killed, and rewrites the sleeps that this ended as waits for the
 /// thread that exited. `exits` contains the start of each launch's exit.
 pub(super) fn find(timelines: &mut Timelines, exits: &[MaybeKnown]) -> Vec<Kill> {
-    let kills: Vec<Kill> = exiting_processes(timelines, exits).into_iter().flatten().collect();
+    let processes = timelines.multithreaded.iter();
+    let exited = processes.filter_map(|(launch, threads)| Some((threads, exits[*launch as usize].get()?)));
+    let kills: Vec<Kill> = exited.flat_map(|(threads, exit)| kills_of(timelines, threads, exit)).collect();
     for kill in &kills {
         if let Some((index, slice)) = last_sleep(timelines, kill) {
             timelines.replace(kill.killed, index, slice);
         }
     }
     kills
-}
-
-/// Returns the killed threads of each process with several threads.
-fn exiting_processes(timelines: &Timelines, exits: &[MaybeKnown]) -> Vec<Vec<Kill>> {
-    let processes = timelines.multithreaded.iter();
-    processes
-        .filter_map(|(launch, threads)| Some(kills_of(timelines, threads, exits[*launch as usize].get()?)))
-        .collect()
 }
 
 /// Returns the threads that were alive when their process exited, except the one that exited.

@@ -24,7 +24,6 @@ use spawnscope_data::rows::{SliceRow, ThreadRow};
 /// The slices after which threads were blocked.
 #[derive(Clone, Debug)]
 pub struct Waits {
-    /// The launch of each thread, as an index in the forest.
     launches: HashMap<TaskId, u32>,
     slices: Vec<(u32, SliceRow)>,
 }
@@ -60,7 +59,6 @@ impl Waits {
         self.slices[start..end].iter().map(|(_, slice)| slice)
     }
 
-    /// Returns the launch of a thread, as an index in the forest.
     pub fn launch_of(&self, task: TaskId) -> Option<usize> {
         self.launches.get(&task).map(|launch| *launch as usize)
     }

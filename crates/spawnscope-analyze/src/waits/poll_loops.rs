@@ -259,13 +259,11 @@ impl Creations {
     }
 }
 
-/// Whether two sleeps may belong to the same loop.
 fn is_similar(one: Nanos, other: Nanos) -> bool {
     let (one, other) = (one.0.max(1) as f64, other.0.max(1) as f64);
     (1.0 / MAX_GROWTH..=MAX_GROWTH).contains(&(one / other))
 }
 
-/// Returns the ends of all threads, by time.
 fn ends_by_time(timelines: &Timelines) -> Vec<(Nanos, ThreadIndex)> {
     let threads = 0..timelines.threads.len() as ThreadIndex;
     let ends = threads.filter_map(|thread| {

@@ -183,7 +183,6 @@ impl Process<'_> {
         self.timelines.slices(thread).last().filter(|_| is_own).map(|slice| slice.task)
     }
 
-    /// Whether a thread had been created before an instant.
     fn exists(&self, task: TaskId, at: Nanos) -> bool {
         let thread = self.timelines.thread(task).map(|thread| self.timelines.threads[thread as usize]);
         thread.and_then(|thread| thread.created.get()).is_some_and(|created| created < at)

@@ -31,7 +31,7 @@ pub struct SliceCollection {
     exits: Vec<MaybeKnown>,
     open_waits: OpenWaits,
     reaps: Reaps,
-    peers: Peers,
+    peers: HashMap<usize, WakerRow>,
     kernel_workers: HashSet<TextId>,
     /// The threads with waits that a timer or a kernel worker ended. Few threads have any.
     unexplained: BTreeSet<TaskId>,
@@ -67,7 +67,7 @@ impl SliceCollection {
             exits: forest.launches.iter().map(|launch| launch.instants.exit).collect(),
             open_waits: OpenWaits::new(forest),
             reaps: Reaps::new(forest),
-            peers: Peers::new(forest.recording()),
+            peers: peers(forest.recording()),
             kernel_workers: forest.recording().texts.starting_with(terminals::WORKER_PREFIX).collect(),
             unexplained: BTreeSet::new(),
         }
@@ -85,7 +85,6 @@ impl SliceCollection {
         poll_loops::is_nap(slice) || terminals::is_by_worker(slice, &self.kernel_workers)
     }
 
-    #[must_use]
     pub fn with_slices(self, slices: Slices) -> SliceCollection {
         let unexplained = slices.rows().filter(|slice| self.is_unexplained(slice)).map(|slice| slice.task).collect();
         SliceCollection { slices, unexplained, ..self }
@@ -110,46 +109,29 @@ impl SliceCollection {
     }
 }
 
-/// The process at the other end of each socket of a recording.
-#[derive(Clone, Debug, Default)]
-struct Peers {
-    /// The processes, by the index of the socket's row in `objects`.
-    processes: HashMap<usize, WakerRow>,
+/// Returns the process at the other end of each socket, by the index of the socket's row in `objects`.
+fn peers(recording: &Recording) -> HashMap<usize, WakerRow> {
+    let by_inode =
+        recording.peers.iter().map(|peer| ((peer.device, peer.inode), WakerRow::Other(peer.pid, Some(peer.name))));
+    let by_inode: HashMap<(u32, u64), WakerRow> = by_inode.collect();
+    let sockets = recording.objects.iter().enumerate().filter(|(_, object)| object.kind == ObjectKind::Socket);
+    let found = sockets.filter_map(|(index, object)| Some((index, *by_inode.get(&(object.device, object.inode))?)));
+    if by_inode.is_empty() { HashMap::new() } else { found.collect() }
 }
 
-impl Peers {
-    fn new(recording: &Recording) -> Peers {
-        let mut by_inode: HashMap<(u32, u64), WakerRow> = HashMap::new();
-        for peer in &recording.peers {
-            by_inode.insert((peer.device, peer.inode), WakerRow::Other(peer.pid, Some(peer.name)));
-        }
-        if by_inode.is_empty() {
-            return Peers::default();
-        }
-        let sockets = recording.objects.iter().enumerate();
-        let sockets = sockets.filter(|(_, object)| object.kind == ObjectKind::Socket);
-        let found = sockets.filter_map(|(index, object)| Some((index, *by_inode.get(&(object.device, object.inode))?)));
-        Peers { processes: found.collect() }
-    }
-
-    /// Returns the slice with the peer as its waker, if its thread waited for a socket with a known
-    /// peer. `None` for all other slices.
-    fn with_peer(&self, slice: &SliceRow) -> Option<SliceRow> {
-        let process = *self.processes.get(&slice.object?.index())?;
-        let is_wait = !slice.is_open_wait() && external_wait_of(slice) == ExternalWait::Network;
-        is_wait.then_some(SliceRow { waker: Some(process), is_waker_certain: Some(true), ..*slice })
-    }
-}
-
-/// Rewrites the waits for sockets whose peer is known.
-fn rewrite_waits(timelines: &mut Timelines, peers: &Peers) {
-    if peers.processes.is_empty() {
+/// Makes the peer the waker of each wait for a socket whose peer is known.
+fn rewrite_waits(timelines: &mut Timelines, peers: &HashMap<usize, WakerRow>) {
+    if peers.is_empty() {
         return;
     }
+    let with_peer = |slice: SliceRow| {
+        let process = *peers.get(&slice.object?.index())?;
+        let is_wait = !slice.is_open_wait() && external_wait_of(&slice) == ExternalWait::Network;
+        is_wait.then_some(SliceRow { waker: Some(process), is_waker_certain: Some(true), ..slice })
+    };
     for thread in 0..timelines.threads.len() as ThreadIndex {
-        let slices = timelines.slices(thread);
-        let found: Vec<(usize, SliceRow)> =
-            slices.iter().enumerate().filter_map(|(index, slice)| Some((index, peers.with_peer(&slice)?))).collect();
+        let slices = timelines.slices(thread).iter().enumerate();
+        let found: Vec<_> = slices.filter_map(|(index, slice)| Some((index, with_peer(slice)?))).collect();
         for (index, slice) in found {
             timelines.replace(thread, index, slice);
         }

@@ -1,51 +1,24 @@
 //! Call chains and their frames.
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Language {
-    /// Machine code of any source language.
-    #[default]
-    Native,
-    /// The kernel's own code.
-    Kernel,
-    Bash,
-    Dash,
-    Python,
-    Perl,
-    /// A makefile of GNU make. The function of its frames is the target.
-    Make,
-    Node,
-    Zsh,
+crate::named_enum! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Language {
+        /// Machine code of any source language.
+        #[default]
+        Native = "native",
+        Kernel = "kernel",
+        Bash = "bash",
+        Dash = "dash",
+        Python = "python",
+        Perl = "perl",
+        /// A makefile of GNU make. The function of its frames is the target.
+        Make = "make",
+        Node = "node",
+        Zsh = "zsh",
+    }
 }
 
 impl Language {
-    /// Every language, in the order of their numbers in a recording.
-    pub const ALL: [Language; 9] = [
-        Language::Native,
-        Language::Kernel,
-        Language::Bash,
-        Language::Dash,
-        Language::Python,
-        Language::Perl,
-        Language::Make,
-        Language::Node,
-        Language::Zsh,
-    ];
-
-    /// The name used in every output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Language::Native => "native",
-            Language::Kernel => "kernel",
-            Language::Bash => "bash",
-            Language::Dash => "dash",
-            Language::Python => "python",
-            Language::Perl => "perl",
-            Language::Make => "make",
-            Language::Node => "node",
-            Language::Zsh => "zsh",
-        }
-    }
-
     /// Whether an interpreter runs this language from source lines.
     pub fn is_script(self) -> bool {
         !matches!(self, Language::Native | Language::Kernel)

@@ -8,82 +8,42 @@ use crate::table::Cost;
 /// The calibration pauses for this long before each round of `Constant::ColdForkExit`.
 pub const CALIBRATION_PAUSE: Nanos = Nanos(3_000_000);
 
-/// A constant of the machine, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Constant {
-    /// The time from entering `fork` in a small process to the child's first instruction.
-    ForkCreate,
-    /// The time of a whole `fork`, `_exit` and `wait` in a small process.
-    ForkExit,
-    /// Like `ForkExit`, after a pause of `CALIBRATION_PAUSE`, during which the CPU caches go cold.
-    ColdForkExit,
-    /// Like `ForkCreate`, with CLONE_VM and CLONE_VFORK.
-    VforkCreate,
-    /// Like `ForkExit`, with CLONE_VM and CLONE_VFORK.
-    VforkExit,
-    /// The increase of `ForkCreate` per MiB that the parent has touched, in 4 KiB pages.
-    PageCopy,
-    /// The increase of `ForkExit` minus `ForkCreate` per MiB that the parent has touched: freeing the copied page tables.
-    PageFree,
-    /// The time of one copy-on-write fault in the parent while the child is alive.
-    CowFault,
-    /// The time of one such fault after the child has ended or called exec: no page is copied.
-    ReuseFault,
-    /// The time of one CPUID instruction. In a virtual machine, the hypervisor emulates it.
-    Cpuid,
-    /// The time of all CPUID instructions that the C library of this machine executes on this processor when a program starts.
-    Identify,
-    /// The time of one open of a file that does not exist, in a directory that the kernel has cached.
-    FailedOpen,
-    /// How much longer a system call takes during a recording.
-    RecordedCall,
-    /// How much longer a launch without exec takes during a recording, from creation to reaping, context switches included.
-    RecordedLaunch,
-    /// How much longer one exec takes during a recording.
-    RecordedExec,
-    /// How much longer a process takes because the collector stops it once.
-    RecordedStop,
-}
-
-impl Constant {
-    pub const ALL: [Constant; 16] = [
-        Constant::ForkCreate,
-        Constant::ForkExit,
-        Constant::ColdForkExit,
-        Constant::VforkCreate,
-        Constant::VforkExit,
-        Constant::PageCopy,
-        Constant::PageFree,
-        Constant::CowFault,
-        Constant::ReuseFault,
-        Constant::Cpuid,
-        Constant::Identify,
-        Constant::FailedOpen,
-        Constant::RecordedCall,
-        Constant::RecordedLaunch,
-        Constant::RecordedExec,
-        Constant::RecordedStop,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Constant::ForkCreate => "fork_create",
-            Constant::ForkExit => "fork_exit",
-            Constant::ColdForkExit => "cold_fork_exit",
-            Constant::VforkCreate => "vfork_create",
-            Constant::VforkExit => "vfork_exit",
-            Constant::PageCopy => "page_copy",
-            Constant::PageFree => "page_free",
-            Constant::CowFault => "cow_fault",
-            Constant::ReuseFault => "reuse_fault",
-            Constant::RecordedCall => "recorded_call",
-            Constant::RecordedLaunch => "recorded_launch",
-            Constant::RecordedExec => "recorded_exec",
-            Constant::RecordedStop => "recorded_stop",
-            Constant::Cpuid => "cpuid",
-            Constant::Identify => "identify",
-            Constant::FailedOpen => "failed_open",
-        }
+crate::named_enum! {
+    /// A constant of the machine, in nanoseconds.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Constant {
+        /// The time from entering `fork` in a small process to the child's first instruction.
+        ForkCreate = "fork_create",
+        /// The time of a whole `fork`, `_exit` and `wait` in a small process.
+        ForkExit = "fork_exit",
+        /// Like `ForkExit`, after a pause of `CALIBRATION_PAUSE`, during which the CPU caches go cold.
+        ColdForkExit = "cold_fork_exit",
+        /// Like `ForkCreate`, with CLONE_VM and CLONE_VFORK.
+        VforkCreate = "vfork_create",
+        /// Like `ForkExit`, with CLONE_VM and CLONE_VFORK.
+        VforkExit = "vfork_exit",
+        /// The increase of `ForkCreate` per MiB that the parent has touched, in 4 KiB pages.
+        PageCopy = "page_copy",
+        /// The increase of `ForkExit` minus `ForkCreate` per MiB that the parent has touched: freeing the copied page tables.
+        PageFree = "page_free",
+        /// The time of one copy-on-write fault in the parent while the child is alive.
+        CowFault = "cow_fault",
+        /// The time of one such fault after the child has ended or called exec: no page is copied.
+        ReuseFault = "reuse_fault",
+        /// The time of one CPUID instruction. In a virtual machine, the hypervisor emulates it.
+        Cpuid = "cpuid",
+        /// The time of all CPUID instructions that the C library of this machine executes on this processor when a program starts.
+        Identify = "identify",
+        /// The time of one open of a file that does not exist, in a directory that the kernel has cached.
+        FailedOpen = "failed_open",
+        /// How much longer a system call takes during a recording.
+        RecordedCall = "recorded_call",
+        /// How much longer a launch without exec takes during a recording, from creation to reaping, context switches included.
+        RecordedLaunch = "recorded_launch",
+        /// How much longer one exec takes during a recording.
+        RecordedExec = "recorded_exec",
+        /// How much longer a process takes because the collector stops it once.
+        RecordedStop = "recorded_stop",
     }
 }
 

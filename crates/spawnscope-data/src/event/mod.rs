@@ -39,34 +39,18 @@ pub struct LaunchId(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId(pub u64);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mechanism {
-    /// `fork(2)`, or `clone(2)` without shared resources, which is what libc's `fork` calls.
-    Fork,
-    /// `vfork(2)`.
-    Vfork,
-    /// `clone` or `clone3` with CLONE_VM and CLONE_VFORK: `posix_spawn` and similar functions.
-    PosixSpawn,
-    /// `clone(2)` with any other flags.
-    Clone,
-    /// `clone3(2)` with any other flags.
-    Clone3,
-}
-
-impl Mechanism {
-    /// Every mechanism, in the order of their numbers in a recording.
-    pub const ALL: [Mechanism; 5] =
-        [Mechanism::Fork, Mechanism::Vfork, Mechanism::PosixSpawn, Mechanism::Clone, Mechanism::Clone3];
-
-    /// The name used in output and exports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mechanism::Fork => "fork",
-            Mechanism::Vfork => "vfork",
-            Mechanism::PosixSpawn => "posix_spawn",
-            Mechanism::Clone => "clone",
-            Mechanism::Clone3 => "clone3",
-        }
+crate::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Mechanism {
+        /// `fork(2)`, or `clone(2)` without shared resources, which is what libc's `fork` calls.
+        Fork = "fork",
+        Vfork = "vfork",
+        /// `clone` or `clone3` with CLONE_VM and CLONE_VFORK: `posix_spawn` and similar functions.
+        PosixSpawn = "posix_spawn",
+        /// `clone(2)` with any other flags.
+        Clone = "clone",
+        /// `clone3(2)` with any other flags.
+        Clone3 = "clone3",
     }
 }
 
@@ -83,26 +67,42 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// A process that existed before the recording is followed from now on. It is not a launch.
-    Adopted { pid: Pid, name: Vec<u8> },
+    Adopted {
+        pid: Pid,
+        name: Vec<u8>,
+    },
     /// The recorder released the command, which it had held since creation. The command's setup begins at `at`.
-    Released { pid: Pid },
+    Released {
+        pid: Pid,
+    },
     /// A process was created; `at` is the end of its `create` phase.
     Launched(Launched),
-    /// A thread was created in `launch`.
-    ThreadStarted { tid: Pid, creator: TaskId },
+    ThreadStarted {
+        tid: Pid,
+        creator: TaskId,
+    },
     /// An `execve` failed; `at` is the time of its return.
-    ExecFailed { enter: Nanos, path: Vec<u8>, errno: i32 },
+    ExecFailed {
+        enter: Nanos,
+        path: Vec<u8>,
+        errno: i32,
+    },
     /// An `execve` passed the point of no return and set up the new image.
     Executed(Executed),
     /// The new image is ready to run; `at` is when the collector learned it.
     Loaded(Loaded),
-    /// A thread began to exit.
     Exited(Exited),
     /// A thread left the CPU for the last time. `zombie` is set for the thread whose exit made the whole process reapable.
     /// `auto_reaped` means that the kernel reaped it at that moment. `cpu` is the thread's total CPU time, if that was seen.
-    Gone { zombie: Option<Nanos>, auto_reaped: bool, cpu: Option<Nanos> },
+    Gone {
+        zombie: Option<Nanos>,
+        auto_reaped: bool,
+        cpu: Option<Nanos>,
+    },
     /// `launch` waited for a child and reaped it; `pid` is the child's id in the pid namespace of `launch`.
-    Reaped { pid: Pid },
+    Reaped {
+        pid: Pid,
+    },
     /// A thread ran on a CPU, left it, and (unless it ended) is back on a CPU at `at`.
     Slice(Slice),
     /// The recording ends at `at`, and the thread has not been on a CPU since the slice's `off`. A thread still on a CPU at the end
@@ -110,9 +110,18 @@ pub enum EventKind {
     LastSeen(Slice),
     /// The path of a file that a thread began to wait for; for a socket, the address of its peer. The slice of the wait follows when the
     /// wait is over.
-    FileNamed { device: u32, inode: u64, path: Vec<u8> },
+    FileNamed {
+        device: u32,
+        inode: u64,
+        path: Vec<u8>,
+    },
     /// The process at the other end of a socket that a thread waited for, found by its listening socket. May arrive after the wait's slice.
-    PeerFound { device: u32, inode: u64, pid: Pid, name: Vec<u8> },
+    PeerFound {
+        device: u32,
+        inode: u64,
+        pid: Pid,
+        name: Vec<u8>,
+    },
     /// The call chain in the parent that requested the event's launch. It is a script chain if the first frame's language is a script
     /// language, otherwise a chain in the parent's machine code. A launch has at most one event for each of the two chains, before or after
     /// `Launched`.
@@ -294,7 +303,6 @@ impl LeftCpu {
 pub struct Syscall {
     /// The call's number on the architecture of the recording.
     pub number: u32,
-    /// The call's first argument.
     pub argument: u64,
 }
 
@@ -308,70 +316,27 @@ pub struct Object {
     pub inode: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ObjectKind {
-    /// An unnamed pipe.
-    Pipe,
-    /// A named pipe.
-    Fifo,
-    UnixSocket,
-    /// Any other socket.
-    Socket,
-    /// A terminal or other character device.
-    CharacterDevice,
-    BlockDevice,
-    File,
-    Directory,
-    Epoll,
-    Eventfd,
-    Signalfd,
-    Timerfd,
-    Pidfd,
-    /// Any other anonymous inode.
-    Anonymous,
-    /// A permission scanner's answer (fanotify), which a thread waits for when it opens or executes a file.
-    Permission,
-}
-
-impl ObjectKind {
-    /// Every kind, in the order of their numbers in a recording.
-    pub const ALL: [ObjectKind; 15] = [
-        ObjectKind::Pipe,
-        ObjectKind::Fifo,
-        ObjectKind::UnixSocket,
-        ObjectKind::Socket,
-        ObjectKind::CharacterDevice,
-        ObjectKind::BlockDevice,
-        ObjectKind::File,
-        ObjectKind::Directory,
-        ObjectKind::Epoll,
-        ObjectKind::Eventfd,
-        ObjectKind::Signalfd,
-        ObjectKind::Timerfd,
-        ObjectKind::Pidfd,
-        ObjectKind::Anonymous,
-        ObjectKind::Permission,
-    ];
-
-    /// The name used in every output.
-    pub fn name(self) -> &'static str {
-        match self {
-            ObjectKind::Pipe => "pipe",
-            ObjectKind::Fifo => "fifo",
-            ObjectKind::UnixSocket => "unix_socket",
-            ObjectKind::Socket => "socket",
-            ObjectKind::CharacterDevice => "character_device",
-            ObjectKind::BlockDevice => "block_device",
-            ObjectKind::File => "file",
-            ObjectKind::Directory => "directory",
-            ObjectKind::Epoll => "epoll",
-            ObjectKind::Eventfd => "eventfd",
-            ObjectKind::Signalfd => "signalfd",
-            ObjectKind::Timerfd => "timerfd",
-            ObjectKind::Pidfd => "pidfd",
-            ObjectKind::Anonymous => "anonymous",
-            ObjectKind::Permission => "permission",
-        }
+crate::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum ObjectKind {
+        Pipe = "pipe",
+        Fifo = "fifo",
+        UnixSocket = "unix_socket",
+        Socket = "socket",
+        /// A terminal or other character device.
+        CharacterDevice = "character_device",
+        BlockDevice = "block_device",
+        File = "file",
+        Directory = "directory",
+        Epoll = "epoll",
+        Eventfd = "eventfd",
+        Signalfd = "signalfd",
+        Timerfd = "timerfd",
+        Pidfd = "pidfd",
+        /// Any other anonymous inode.
+        Anonymous = "anonymous",
+        /// A permission scanner's answer (fanotify), which a thread waits for when it opens or executes a file.
+        Permission = "permission",
     }
 }
 
@@ -386,10 +351,12 @@ pub struct Wake {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waker {
-    /// A followed thread.
     Task(TaskId),
     /// A thread that is not followed.
-    Other { pid: Pid, name: Vec<u8> },
+    Other {
+        pid: Pid,
+        name: Vec<u8>,
+    },
     /// An interrupt (timer, disk, network). The thread that it interrupted is unrelated.
     Interrupt,
 }
@@ -401,14 +368,12 @@ crate::table! {
         since 1 {
             /// What kind of event was lost, such as `launch` or `slice`.
             kind: String,
-            /// How many were lost.
             events: u64 = Count,
         }
     }
 }
 
 impl Loss {
-    /// Returns the number of lost events of all kinds.
     pub fn total(losses: &[Loss]) -> u64 {
         losses.iter().fold(0, |sum, loss| sum.saturating_add(loss.events))
     }

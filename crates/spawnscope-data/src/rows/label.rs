@@ -11,7 +11,6 @@ table! {
         since 10 {
             /// Unique in its recording.
             key: String,
-            /// Any text.
             value: String,
         }
     }

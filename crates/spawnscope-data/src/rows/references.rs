@@ -4,7 +4,6 @@ use std::num::NonZeroU32;
 
 use crate::event::ObjectKind;
 
-/// Refers to a string in `Texts`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TextId(pub u32);
 
@@ -22,7 +21,6 @@ impl StackId {
         StackId(NonZeroU32::MIN.saturating_add(index))
     }
 
-    /// Returns the index, which counts from 0.
     pub fn index(self) -> u32 {
         self.0.get() - 1
     }

@@ -33,7 +33,6 @@ impl Interval {
         self.low <= 0.0 && self.high >= 0.0
     }
 
-    /// Returns half the width of the interval.
     pub fn margin(&self) -> f64 {
         (self.high - self.low) / 2.0
     }
@@ -42,7 +41,6 @@ impl Interval {
 /// Resamples of the runs of two sides. They are used for all measurements of these runs, because a run is drawn as a whole.
 #[derive(Clone, Debug)]
 pub struct Resamples {
-    /// The number of runs of each side.
     sizes: [usize; 2],
     /// The indexes of the drawn runs, `RESAMPLES` times as many as each side has runs.
     drawn: [Vec<u32>; 2],
@@ -72,7 +70,7 @@ impl Resamples {
             .collect();
         differences.sort_unstable_by(f64::total_cmp);
         let outside = (TAIL * differences.len() as f64) as usize;
-        let margin = welch_margin(before, after);
+        let margin = welch(before, after).map_or(0.0, |(error, degrees)| student_quantile(degrees) * error);
         Some(Interval {
             value,
             low: differences[outside].min(value - margin),
@@ -102,11 +100,6 @@ fn variance(values: &[f64]) -> f64 {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     squares / (values.len() - 1) as f64
-}
-
-/// Returns half the width of Welch's interval.
-fn welch_margin(before: &[f64], after: &[f64]) -> f64 {
-    welch(before, after).map_or(0.0, |(error, degrees)| student_quantile(degrees) * error)
 }
 
 /// Returns the probability that two sides whose means are equal differ by as much as these, by

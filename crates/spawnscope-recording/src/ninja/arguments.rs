@@ -7,7 +7,6 @@ use super::Invocation;
 /// The letters of the options of ninja and samurai that have a value.
 const OPTIONS_WITH_VALUE: &[u8] = b"Cdfjkltw";
 
-/// Whether a program is ninja, by its name.
 pub(super) fn is_ninja(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next();
     matches!(name, Some(b"ninja" | b"ninja-build" | b"samu"))

@@ -6,44 +6,20 @@ use rapidhash::v1::rapidhash_v1;
 const SEED: u64 = 0xdeca_fbad_deca_fbad;
 
 /// The hashes of one command by all algorithms. Which algorithm a log uses is known only when the log is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hashes {
-    murmur: u64,
-    rapid: u64,
+pub(super) type Hashes = [u64; 2];
+
+/// Hashes a command by MurmurHash64A and by rapidhash in its first version.
+pub(super) fn hashes(command: &[u8]) -> Hashes {
+    [murmur_64a(command), rapidhash_v1(command)]
 }
 
-/// The algorithm by which a version of the log hashes commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Algorithm {
-    /// MurmurHash64A, in log versions 5 (ninja 1.2 to 1.11, and samurai) and 6 (1.12).
-    Murmur,
-    /// rapidhash in its first version, in log version 7 (ninja 1.13).
-    Rapid,
-}
-
-impl Algorithm {
-    /// Returns the algorithm of a version of the log.
-    pub(super) fn for_version(version: u32) -> Option<Algorithm> {
-        match version {
-            5 | 6 => Some(Algorithm::Murmur),
-            7 => Some(Algorithm::Rapid),
-            _ => None,
-        }
-    }
-}
-
-impl Hashes {
-    /// Hashes a command.
-    pub(super) fn new(command: &[u8]) -> Hashes {
-        Hashes { murmur: murmur_64a(command), rapid: rapidhash_v1(command) }
-    }
-
-    /// Returns the hash by an algorithm.
-    pub(super) fn get(self, algorithm: Algorithm) -> u64 {
-        match algorithm {
-            Algorithm::Murmur => self.murmur,
-            Algorithm::Rapid => self.rapid,
-        }
+/// Returns the position of the hash that a version of the log contains: MurmurHash64A in versions 5 (ninja 1.2 to 1.11, and samurai) and 6
+/// (1.12), rapidhash in version 7 (ninja 1.13).
+pub(super) fn position_for_version(version: u32) -> Option<usize> {
+    match version {
+        5 | 6 => Some(0),
+        7 => Some(1),
+        _ => None,
     }
 }
 
@@ -98,14 +74,13 @@ mod tests {
     fn hashes_equal_those_of_ninja() {
         let text = format!(": {}", "abcdefghijklmnopqrstuvwxyz0123456789".repeat(4));
         for (length, murmur, rapid) in NINJA_HASHES {
-            assert_eq!(Hashes::new(&text.as_bytes()[..length]), Hashes { murmur, rapid }, "{length} bytes");
+            assert_eq!(hashes(&text.as_bytes()[..length]), [murmur, rapid], "{length} bytes");
         }
     }
 
     #[test]
     fn each_version_has_its_algorithm() {
-        let (murmur, rapid) = (Some(Algorithm::Murmur), Some(Algorithm::Rapid));
-        assert_eq!([5, 6, 7].map(Algorithm::for_version), [murmur, murmur, rapid]);
-        assert_eq!([0, 4, 8].map(Algorithm::for_version), [None; 3], "version 4 contained the commands themselves");
+        assert_eq!([5, 6, 7].map(position_for_version), [Some(0), Some(0), Some(1)]);
+        assert_eq!([0, 4, 8].map(position_for_version), [None; 3], "version 4 contained the commands themselves");
     }
 }

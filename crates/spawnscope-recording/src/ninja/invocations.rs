@@ -5,7 +5,7 @@ use std::mem;
 
 use spawnscope_data::event::{Executed, LaunchId};
 
-use super::hash::Hashes;
+use super::hash::hashes;
 use super::{Command, Invocation, arguments};
 
 /// Maximum number of commands of all invocations whose logs are not read yet. They take 24 MB.
@@ -38,13 +38,11 @@ impl Invocations {
             return;
         };
         if let Some(command) = arguments::shell_command(executed) {
-            let hashes = Hashes::new(command);
-            invocation.commands.push(Command { launch, hashes });
+            invocation.commands.push(Command { launch, hashes: hashes(command) });
             self.commands += 1;
         }
     }
 
-    /// Returns the invocations that have ended since the last call.
     pub(crate) fn take_ended(&mut self) -> Vec<Invocation> {
         let ended = mem::take(&mut self.ended);
         let commands = ended.iter().map(|invocation| invocation.commands.len());
@@ -52,7 +50,6 @@ impl Invocations {
         ended
     }
 
-    /// Ends all invocations, because the recording ends.
     pub(crate) fn end_all(&mut self) {
         let launches: Vec<LaunchId> = self.running.keys().copied().collect();
         launches.into_iter().for_each(|launch| self.end(launch));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::str::FromStr;
 
-use super::hash::Algorithm;
+use super::hash::position_for_version;
 use super::{Command, Edge};
 
 /// Maximum number of bytes that are read at the end of a log, to which ninja appends lines. The log of a build of Chromium is 10 MB.
@@ -36,7 +36,7 @@ pub(super) fn edges(mut log: impl Read + Seek, commands: &[Command]) -> io::Resu
     let mut lines = BufReader::new(log);
     let mut line = Vec::new();
     read_line(&mut lines, &mut line)?;
-    let Some(algorithm) = version(&line).and_then(Algorithm::for_version) else {
+    let Some(position) = version(&line).and_then(position_for_version) else {
         return Ok(Vec::new());
     };
     if bytes > MAX_BYTES {
@@ -44,7 +44,7 @@ pub(super) fn edges(mut log: impl Read + Seek, commands: &[Command]) -> io::Resu
         // Skips the rest of a line whose beginning is not read.
         read_line(&mut lines, &mut line)?;
     }
-    let wanted = index_by_hash(commands, algorithm);
+    let wanted = index_by_hash(commands, position);
     // `take` is needed, because the file may grow while it is read.
     let entries = entries(&mut lines.take(MAX_BYTES), &wanted)?;
     Ok(build_edges(entries, &wanted))
@@ -56,7 +56,7 @@ pub fn fuzz_ninja_log(log: &[u8], commands: &[&[u8]]) -> Vec<(usize, Vec<Vec<u8>
     let numbered = commands.iter().enumerate();
     let numbered = numbered.map(|(number, command)| Command {
         launch: spawnscope_data::event::LaunchId(number as u64),
-        hashes: super::Hashes::new(command),
+        hashes: super::hash::hashes(command),
     });
     let commands: Vec<Command> = numbered.collect();
     let found = edges(io::Cursor::new(log), &commands).unwrap_or_default();
@@ -65,10 +65,10 @@ pub fn fuzz_ninja_log(log: &[u8], commands: &[&[u8]]) -> Vec<(usize, Vec<Vec<u8>
 }
 
 /// Maps each hash to its command; `None` if several commands have it.
-fn index_by_hash(commands: &[Command], algorithm: Algorithm) -> HashMap<u64, Option<&Command>> {
+fn index_by_hash(commands: &[Command], position: usize) -> HashMap<u64, Option<&Command>> {
     let mut wanted = HashMap::new();
     for command in commands {
-        let only = wanted.entry(command.hashes.get(algorithm));
+        let only = wanted.entry(command.hashes[position]);
         only.and_modify(|only| *only = None).or_insert(Some(command));
     }
     wanted
@@ -144,18 +144,18 @@ fn parse<T: FromStr>(text: &[u8]) -> Option<T> {
 mod tests {
     use std::io::Cursor;
 
-    use super::super::hash::Hashes;
+    use super::super::hash::hashes;
     use super::*;
     use spawnscope_data::event::LaunchId;
 
     /// Returns launches of these commands, with ids from 1 on.
     fn commands(texts: &[&str]) -> Vec<Command> {
         let commands = texts.iter().zip(1..);
-        commands.map(|(text, id)| Command { launch: LaunchId(id), hashes: Hashes::new(text.as_bytes()) }).collect()
+        commands.map(|(text, id)| Command { launch: LaunchId(id), hashes: hashes(text.as_bytes()) }).collect()
     }
 
     fn line(times: &str, output: &str, command: &str) -> String {
-        let hash = Hashes::new(command.as_bytes()).get(Algorithm::Murmur);
+        let hash = hashes(command.as_bytes())[0];
         format!("{}\t1700\t{output}\t{hash:x}\n", times.replace(' ', "\t"))
     }
 

@@ -16,7 +16,6 @@ use spawnscope_system::files::{Links, open_regular};
 
 /// How long a recording waits for all logs together. Reading the log of 20,000 edges takes a few milliseconds.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a recording waits for one log.
 const LOG_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many bytes of a build file are searched for the directory of the log.
 const MAX_BUILD_FILE_BYTES: u64 = 256 << 10;
@@ -89,12 +88,12 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::super::Command;
-    use super::super::hash::{Algorithm, Hashes};
+    use super::super::hash::hashes;
     use super::*;
     use spawnscope_data::event::LaunchId;
 
     fn invocation(directory: &Path) -> Invocation {
-        let command = Command { launch: LaunchId(7), hashes: Hashes::new(b"true") };
+        let command = Command { launch: LaunchId(7), hashes: hashes(b"true") };
         Invocation {
             directory: directory.as_os_str().as_bytes().to_vec(),
             file: b"build.ninja".to_vec(),
@@ -103,7 +102,7 @@ mod tests {
     }
 
     fn log() -> String {
-        let hash = Hashes::new(b"true").get(Algorithm::Murmur);
+        let hash = hashes(b"true")[0];
         format!("# ninja log v5\n0\t5\t1\tout\t{hash:x}\n")
     }
 

@@ -19,18 +19,14 @@ pub(super) use invocations::Invocations;
 pub use log::fuzz_ninja_log;
 pub(super) use logs::Logs;
 
-/// One invocation of ninja.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Invocation {
-    /// The directory that ninja works in.
     directory: Vec<u8>,
     /// The build file, relative to that directory.
     file: Vec<u8>,
-    /// The commands that ninja launched.
     commands: Vec<Command>,
 }
 
-/// A command that ninja launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Command {
     launch: LaunchId,

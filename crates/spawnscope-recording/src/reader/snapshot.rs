@@ -29,10 +29,8 @@ const MAX_COLUMNS: usize = 32;
 const RELIABLE_POLLED_SOCKETS_SINCE: i32 = 12;
 const POLLS: [u16; 4] = syscalls::numbers(["poll", "select", "pselect6", "ppoll"]);
 
-/// The error for lives whose sum exceeds `MAX_TOTAL_LIFE_NS`.
 const TOO_LONG: &str = "the lives of its processes add up to more than 292 years";
 
-/// A recording within one transaction.
 pub(super) struct Snapshot<'f> {
     file: &'f RecordingFile,
     transaction: Transaction<'f>,
@@ -135,14 +133,12 @@ impl<'f> Snapshot<'f> {
         Ok(())
     }
 
-    /// Returns the contradictions that were found in slices or samples.
     fn finish_checks(&self, checker: SpanChecker) -> Result<Contradictions, RecordError> {
         let mut found = checker.finish().ok_or_else(|| self.corrupt(TOO_LONG))?;
         found.extend(self.exceeded.take());
         Ok(found)
     }
 
-    /// Returns the checker for slices and samples.
     fn span_checker(&self, end: Nanos) -> Result<SpanChecker, RecordError> {
         let tasks = Tasks::new(self.ids::<LaunchRow>()?, self.ids::<ThreadRow>()?);
         Ok(SpanChecker::new(tasks, end))
@@ -187,17 +183,13 @@ impl<'f> Snapshot<'f> {
 
     fn compute_sum(&self, table: &Table) -> Result<TableSum, RecordError> {
         let version = self.file.opened.version;
-        let mut statement =
-            self.transaction.prepare(&tables::select(table, version)).map_err(|source| self.unreadable(source))?;
         let known = table.columns.iter().filter(|column| column.since <= version).count();
-        let mut rows = statement.raw_query();
-        let (mut sum, mut hasher, mut before) = (TableSum::default(), RowHasher::default(), None);
-        while let Some(row) = rows.next().map_err(|source| self.unreadable(source))? {
-            let rowid = self.rowid(table, before, row)?;
-            before = Some(rowid);
+        let (mut sum, mut hasher) = (TableSum::default(), RowHasher::default());
+        self.each_stored(table, &tables::select(table, version), |rowid, row| {
             let values: rusqlite::Result<Vec<ValueRef<'_>>> = (1..=known).map(|column| row.get_ref(column)).collect();
             sum.add(hasher.hash(rowid, &values.map_err(|source| self.unreadable(source))?));
-        }
+            Ok(())
+        })?;
         Ok(sum)
     }
 
@@ -262,7 +254,6 @@ impl<'f> Snapshot<'f> {
         Ok((rows, (Ids::new(ids), references)))
     }
 
-    /// Reads frames and call chains, and adds them to `index`.
     fn stacks(&self, index: &mut Index) -> Result<(Vec<FrameRow>, Vec<StackRow>), RecordError> {
         let (mut ids, mut frames) = (Vec::new(), Vec::new());
         self.each(index, |(id, row)| {
@@ -286,24 +277,35 @@ impl<'f> Snapshot<'f> {
         if table.since() > self.file.opened.version {
             return Ok(Vec::new());
         }
-        let mut statement =
-            self.transaction.prepare(&tables::select_ids(table)).map_err(|source| self.unreadable(source))?;
-        let mut rows = statement.raw_query();
         let mut ids = Vec::new();
-        while let Some(row) = rows.next().map_err(|source| self.unreadable(source))? {
-            ids.push(self.rowid(table, ids.last().copied(), row)?);
-        }
+        self.each_stored(table, &tables::select_ids(table), |rowid, _| {
+            ids.push(rowid);
+            Ok(())
+        })?;
         Ok(ids)
     }
 
-    /// Returns the rowid, which is the first value of a row. Checks that it is larger than the one before, because reading pages that refer to
-    /// each other in a cycle would never end.
-    fn rowid(&self, table: &Table, before: Option<i64>, row: &rusqlite::Row<'_>) -> Result<i64, RecordError> {
-        let rowid: i64 = row.get(0).map_err(|source| self.unreadable(source))?;
-        if before.is_some_and(|before| rowid <= before) {
-            return Err(self.corrupt(&format!("the rows of table {} are not in order", table.name)));
+    /// Calls `handle` with each row of a statement, and with its rowid, which is the first value. Checks that rowids ascend, because reading
+    /// pages that refer to each other in a cycle would never end.
+    fn each_stored(
+        &self,
+        table: &Table,
+        select: &str,
+        mut handle: impl FnMut(i64, &rusqlite::Row<'_>) -> Result<(), RecordError>,
+    ) -> Result<(), RecordError> {
+        let unreadable = |source| self.unreadable(source);
+        let mut statement = self.transaction.prepare(select).map_err(unreadable)?;
+        let mut rows = statement.raw_query();
+        let mut before = None;
+        while let Some(row) = rows.next().map_err(unreadable)? {
+            let rowid: i64 = row.get(0).map_err(unreadable)?;
+            if before.is_some_and(|before| rowid <= before) {
+                return Err(self.corrupt(&format!("the rows of table {} are not in order", table.name)));
+            }
+            before = Some(rowid);
+            handle(rowid, row)?;
         }
-        Ok(rowid)
+        Ok(())
     }
 
     fn rows<R: Row<Sqlite>>(&self, index: &Index) -> Result<Vec<R>, RecordError> {
@@ -312,7 +314,6 @@ impl<'f> Snapshot<'f> {
         Ok(rows)
     }
 
-    /// Calls `handle` with each row of a table.
     fn each<R: Row<Sqlite>>(&self, index: &Index, mut handle: impl FnMut(R)) -> Result<(), RecordError> {
         self.each_undecoded::<R>(index, |fields| fields.row().map(&mut handle))
     }
@@ -327,17 +328,11 @@ impl<'f> Snapshot<'f> {
         if table.since() > version {
             return Ok(());
         }
-        let select = tables::select(table, version);
-        let mut statement = self.transaction.prepare(&select).map_err(|source| self.unreadable(source))?;
-        let mut rows = statement.raw_query();
         let mut sum = TableSum::default();
         let mut hasher = self.sums.contains_key(table.name).then(RowHasher::default);
         let known = table.columns.iter().filter(|column| column.since <= version).count();
         let limits = self.limits.get().map(|limits| limits.of_columns(table)).unwrap_or_default();
-        let mut before = None;
-        while let Some(row) = rows.next().map_err(|source| self.unreadable(source))? {
-            let rowid = self.rowid(table, before, row)?;
-            before = Some(rowid);
+        self.each_stored(table, &tables::select(table, version), |rowid, row| {
             let mut values = [ValueRef::Null; MAX_COLUMNS];
             let values = &mut values[..table.columns.len()];
             for (column, value) in values.iter_mut().enumerate() {
@@ -349,7 +344,8 @@ impl<'f> Snapshot<'f> {
             }
             handle(&mut Fields::new(values, table, index)).map_err(|bad| self.bad_value(bad))?;
             contradictions::check_limits(&limits, values, &mut self.exceeded.borrow_mut());
-        }
+            Ok(())
+        })?;
         match self.sums.get(table.name) {
             Some(recorded) if *recorded != sum => Err(self.corrupt(&format!(
                 "the rows of table {} do not match their checksum; if another program changed them on purpose, it must also run \
@@ -384,7 +380,6 @@ fn check_caller(id: StackId, caller: Option<StackId>) -> Result<(), BadValue> {
     }
 }
 
-/// Splits an argv whose arguments are NUL-terminated.
 fn arguments(argv: &[u8]) -> Vec<Vec<u8>> {
     match argv.strip_suffix(b"\0") {
         Some(argv) => argv.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect(),

@@ -32,7 +32,6 @@ const PAIR_OPTIONS: [&str; 10] = ["arg", "param", "var", "set", "define", "env",
 enum Role {
     /// The table of programs has this template for the argument.
     Template(Template),
-    /// The value of an option with a secret name.
     Named(Evidence),
     Header,
     /// The value of an option without secrets.
@@ -76,7 +75,6 @@ fn program_name(text: &[u8]) -> &[u8] {
     &text[..end.map_or(text.len(), |end| base + end)]
 }
 
-/// Whether a word is an assignment to a variable.
 pub(super) fn is_assignment(text: &[u8]) -> bool {
     let name = text.split(|byte| *byte == b'=').next().unwrap_or_default();
     name.len() < text.len()
@@ -84,7 +82,6 @@ pub(super) fn is_assignment(text: &[u8]) -> bool {
         && name.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'+' | b'[' | b']'))
 }
 
-/// A walk through the arguments of a command, from left to right.
 struct Walk<'w, 's> {
     words: &'w [Word<'w>],
     program: Option<&'static Program>,
@@ -326,7 +323,6 @@ impl<'w> Walk<'w, '_> {
         })
     }
 
-    /// Finds secrets by position, once all arguments are known.
     fn find_positionals(&mut self) {
         let verbs = &self.verbs;
         let rules = self.program.map_or(&[][..], |program| &program.rules);
@@ -449,7 +445,6 @@ pub(super) fn mark_template(word: &Word<'_>, part: Range<usize>, template: Templ
     is_whole
 }
 
-/// Finds secrets within one argument.
 fn inspect(word: &Word<'_>, program: Option<&Program>, role: Option<Role>, depth: u8, found: &mut Found) {
     let has_spaces = word.text.iter().any(u8::is_ascii_whitespace);
     let is_text = matches!(role, Some(Role::Script | Role::Prose)) && has_spaces;

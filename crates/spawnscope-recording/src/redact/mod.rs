@@ -29,18 +29,14 @@ use regex::bytes::Regex;
 use self::inside::Kind;
 use self::words::{Found, Word};
 
-/// Whether secrets are masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redaction {
-    /// Likely secrets are replaced with `***`.
     Mask,
-    /// Everything is stored unchanged.
     Keep,
 }
 
 impl Redaction {
     /// Masks an argv, whose arguments are NUL-terminated. The last argument may be truncated.
-    #[must_use]
     pub fn apply(self, argv: &[u8]) -> Cow<'_, [u8]> {
         // This function runs for each launch, so the few that may contain a secret are selected
         // quickly.
@@ -51,7 +47,6 @@ impl Redaction {
     }
 
     /// Masks a path or another short text that is not a command line.
-    #[must_use]
     pub fn apply_to_path(self, path: &[u8]) -> Cow<'_, [u8]> {
         if self == Redaction::Keep || !is_suspicious(path) {
             return Cow::Borrowed(path);
@@ -70,7 +65,6 @@ impl Redaction {
 
     /// Masks the value that belongs to a name, as if name and value were an option: `--token=x`,
     /// `--mirror=https://user:password@host`.
-    #[must_use]
     pub fn apply_to_value(self, name: &str, value: &str) -> String {
         let option = format!("--{name}=");
         let argv = format!("spawnscope\0{option}{value}\0");
@@ -82,7 +76,6 @@ impl Redaction {
     }
 
     /// Masks a text that may quote arguments, such as an error message.
-    #[must_use]
     pub fn apply_to_text(self, text: &str) -> Cow<'_, str> {
         match self.apply_to_path(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
@@ -111,7 +104,6 @@ fn find_in_argv(argv: &[u8]) -> Found {
     found
 }
 
-/// Whether an argv may contain a secret.
 fn is_suspicious(text: &[u8]) -> bool {
     SUSPICIOUS.is_match(text) || shapes::has_key(text)
 }

@@ -8,7 +8,6 @@ use vspawn_shell::{Lexer, Piece};
 
 use super::words::Word;
 
-/// A parsed text.
 #[derive(Debug, Default)]
 pub(super) struct Script<'a> {
     pub(super) commands: Vec<Command<'a>>,

@@ -64,7 +64,6 @@ pub(super) struct SecretInput {
     pub(super) template: Template,
 }
 
-/// What the table says about a program.
 #[derive(Debug, Default)]
 pub(super) struct Program {
     pub(super) rules: Vec<Rule>,

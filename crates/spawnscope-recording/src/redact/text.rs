@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 
 use super::command::{self, is_assignment, mark_template};
+use super::compile;
 use super::names::{self, Evidence, is_among};
 use super::shell::{self, Command};
 use super::table::Template;
@@ -16,7 +17,6 @@ use super::words::{Found, Word};
 const MAX_DEPTH: u8 = 5;
 /// Maximum number of variables through which a secret is followed.
 const MAX_STEPS: usize = 8;
-/// Maximum number of functions whose calls are searched.
 const MAX_FUNCTIONS: usize = 64;
 
 /// Finds the secrets of a script in one word of a command. The words after it are the script's
@@ -28,7 +28,6 @@ pub(super) fn find_script(word: &Word<'_>, parameters: &[Word<'_>], depth: u8, f
     found.add_within(within, word);
 }
 
-/// Finds the secrets in the commands of a text.
 pub(super) fn find(text: &[u8], depth: u8, found: &mut Found) {
     if depth > MAX_DEPTH {
         return;
@@ -70,9 +69,7 @@ fn find_input(text: &[u8], line: &Command<'_>, before: Option<&Command<'_>>, tem
 
 /// Whether a text ends with `<(` after an option for a file with a secret: `--password-file=<(`.
 fn is_secret_file(text: &[u8]) -> bool {
-    static OPTION: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"(?-u)-([A-Za-z0-9_-]+?)(?:[-_]?(?:file|fd))?[\s=]*<\($").expect("the pattern is valid")
-    });
+    static OPTION: LazyLock<Regex> = LazyLock::new(|| compile(r"-([A-Za-z0-9_-]+?)(?:[-_]?(?:file|fd))?[\s=]*<\($"));
     let name = OPTION.captures(text).and_then(|captures| captures.get(1));
     name.is_some_and(|name| names::judge(name.as_bytes()).is_some())
 }
@@ -84,7 +81,6 @@ pub(super) fn find_printed(word: &Word<'_>, found: &mut Found) {
     found.add_within(within, word);
 }
 
-/// Finds the secret among the words that a command prints.
 fn find_echoed(command: &Command<'_>, template: Template, found: &mut Found) {
     let [program, arguments @ ..] = &command.words[..] else { return };
     if !is_among(&program.text, "echo printf yes /bin/echo /usr/bin/printf") {

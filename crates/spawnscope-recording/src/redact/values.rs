@@ -154,7 +154,6 @@ fn is_mixed(value: &[u8]) -> bool {
         && value.iter().any(u8::is_ascii_digit)
 }
 
-/// Whether a value is a word in lower-case letters.
 pub(super) fn is_word_like(value: &[u8]) -> bool {
     value.iter().all(|byte| byte.is_ascii_lowercase() || b"_-".contains(byte))
 }

@@ -12,7 +12,6 @@ const MASK: &[u8] = b"***";
 /// A text with more references is not a script that a person wrote.
 const MAX_REFERENCES: usize = 64;
 
-/// An argument, or a word of shell text without its quotes.
 #[derive(Debug)]
 pub(super) struct Word<'a> {
     /// The bytes that a program would receive.

@@ -9,7 +9,6 @@ use crate::path::groups::THE_RECORDER;
 use crate::path::summary::Summary;
 use crate::predict::whatif::changes::Change;
 
-/// Maximum number of lines that are named for one budget.
 pub(super) const MAX_NAMED: usize = 5;
 
 /// A script line that launches, and how much it contributes to what the budget limits.
@@ -19,7 +18,6 @@ pub struct Culprit {
     pub command: Vec<u8>,
     /// Number of other programs that the line launches.
     pub others: u64,
-    /// The position of the line. `None` if it is unknown.
     pub script_line: Option<ScriptLine>,
     /// The median over the runs of what the budget limits: launches, failed execs, or nanoseconds
     /// of launch tax on the critical path.
@@ -30,7 +28,6 @@ pub struct Culprit {
 
 #[derive(Default)]
 struct Line<'r> {
-    /// One count for each run.
     counts: Vec<u64>,
     /// The count of each program, summed over all runs.
     programs: BTreeMap<&'r [u8], u64>,
@@ -99,30 +96,8 @@ impl CulpritSearch<'_> {
 }
 
 pub(super) fn removes_launches(change: Change) -> bool {
-    match change {
-        Change::Remove
-        | Change::Builtin
-        | Change::Batch(_)
-        | Change::NoShell
-        | Change::InProcess
-        | Change::Coprocess
-        | Change::WakeInTime => true,
-        Change::Vfork
-        | Change::HugePages
-        | Change::SteadyParent
-        | Change::Static
-        | Change::NoSearch
-        | Change::Direct
-        | Change::Absolute
-        | Change::CloseRange
-        | Change::ReapNow
-        | Change::NoTeardown
-        | Change::QuickLaunch
-        | Change::NoScan
-        | Change::Replace(_)
-        | Change::Jobs(_)
-        | Change::Cpus(_) => false,
-    }
+    use Change::{Batch, Builtin, Coprocess, InProcess, NoShell, Remove, WakeInTime};
+    matches!(change, Remove | Builtin | Batch(_) | NoShell | InProcess | Coprocess | WakeInTime)
 }
 
 pub(super) fn removes_failed_execs(change: Change) -> bool {

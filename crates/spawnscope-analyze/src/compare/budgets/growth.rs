@@ -41,7 +41,6 @@ impl Tolerance {
     }
 }
 
-/// Returns one of the counts of a group of launches.
 type RowCount = fn(&Row) -> &CountChange;
 
 /// Checks the growth since the baseline, which is the older side of the diff.

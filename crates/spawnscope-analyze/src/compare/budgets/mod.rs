@@ -75,7 +75,6 @@ pub enum Measured {
     Interval(Interval),
 }
 
-/// A budget, and whether it was kept.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     pub budget: Budget,
@@ -118,7 +117,6 @@ pub enum BudgetError {
 
 type MakeBudget = fn(u64) -> Budget;
 
-/// Returns one count from the sums over launches.
 type CountOf = fn(&Summary) -> u64;
 
 /// Checks the recordings of a command, which are runs of the same version. The advice is about the

@@ -14,7 +14,6 @@ pub struct Count {
 }
 
 impl Count {
-    /// Summarizes the counts of all runs.
     pub fn of(mut counts: Vec<u64>) -> Count {
         counts.sort_unstable();
         let (Some(low), Some(high)) = (counts.first(), counts.last()) else {
@@ -40,7 +39,6 @@ impl CountChange {
         self.before.high < self.after.low || self.after.high < self.before.low
     }
 
-    /// Returns the difference of the medians.
     pub fn difference(&self) -> i64 {
         self.after.median.cast_signed() - self.before.median.cast_signed()
     }

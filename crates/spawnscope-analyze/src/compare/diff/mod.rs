@@ -29,7 +29,6 @@ const COST_CONSTANTS: [Constant; 3] = [Constant::ForkExit, Constant::VforkExit, 
 /// Machine constants are reported if they differ by more than this share.
 const MIN_CONSTANT_CHANGE: f64 = 0.2;
 
-/// The difference between two sides.
 #[derive(Clone, Debug)]
 pub struct Diff {
     pub runs: [usize; 2],
@@ -53,7 +52,6 @@ pub struct Diff {
 pub enum Condition {
     Cpus(u32, u32),
     Architecture(String, String),
-    /// A constant of the machine, in nanoseconds.
     Constant(Constant, f64, f64),
     /// Script lines are unknown on this side, and known on the other.
     NoLines(Side),
@@ -89,9 +87,7 @@ pub struct Row {
     /// Number of different normalised arguments in the group.
     pub variants: usize,
     pub parent: Vec<u8>,
-    /// The call site in the older recordings.
     pub line_before: Option<ScriptLine>,
-    /// The call site in the newer recordings.
     pub line_after: Option<ScriptLine>,
     pub count: CountChange,
     pub failed_execs: CountChange,
@@ -115,10 +111,10 @@ pub enum Grouping {
     Arguments,
 }
 
-/// Compares recordings of two versions.
 pub fn compare(before: &[Run], after: &[Run], grouping: Grouping) -> Diff {
     let resamples = Resamples::draw(before.len(), after.len());
     let sides = [before, after];
+    let walls = |runs: &[Run]| runs.iter().map(|run| Some(run.wall?.0 as f64)).collect::<Vec<_>>();
     let [walls_before, walls_after] = sides.map(walls);
     let wall = TimeChange::of(&resamples, &walls_before, &walls_after);
     let sums = sides.map(|runs| runs.iter().map(|run| Some(run.all.clone())).collect::<Vec<_>>());
@@ -149,10 +145,6 @@ fn mark_noise<'c>(changes: impl Iterator<Item = &'c mut TimeChange>, wall: &Time
     for ((_, change), is_clear) in known.into_iter().zip(significant(&chances, LEVEL)) {
         change.is_one_of_many = !is_clear || wall.is_change() == Some(false);
     }
-}
-
-fn walls(runs: &[Run]) -> Vec<Option<f64>> {
-    runs.iter().map(|run| Some(run.wall?.0 as f64)).collect()
 }
 
 type Sums = [Vec<Option<Summary>>; 2];

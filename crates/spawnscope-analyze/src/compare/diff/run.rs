@@ -91,7 +91,6 @@ pub struct Run {
     pub command: Vec<Vec<u8>>,
     /// The wall. `None` if the recorder did not finish.
     pub wall: Option<Nanos>,
-    /// Number of CPUs online at the start.
     pub cpus: u32,
     /// The architecture, as `uname -m` prints it.
     pub arch: String,

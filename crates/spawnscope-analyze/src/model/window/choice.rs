@@ -26,7 +26,6 @@ pub enum Part {
     },
 }
 
-/// Why a recording does not have the requested window.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WindowError {
     /// There are fewer episodes than the requested number.
@@ -82,7 +81,6 @@ fn episode(forest: &Forest<'_>, number: usize) -> Result<WindowSpan, WindowError
     episode.map(|episode| episode.span).ok_or(WindowError::NoEpisode { number, count: found.len() })
 }
 
-/// Returns the process to explain in a span.
 fn owner(
     recording: &Recording,
     forest: &Forest<'_>,

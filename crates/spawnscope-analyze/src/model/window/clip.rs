@@ -60,7 +60,6 @@ pub(super) fn cut_threads(window: &Window, mut rows: Vec<ThreadRow>) -> Vec<Thre
     rows
 }
 
-/// Cuts one slice. `None` when it is outside of the window.
 pub(super) fn cut_slice(window: &Window, mut row: SliceRow) -> Option<SliceRow> {
     let WindowSpan { from, to, .. } = window.span;
     let begins = Nanos(row.off.0.saturating_sub(row.on_span.unwrap_or_default().0));

@@ -16,7 +16,6 @@ const MAX_PAUSE: Nanos = Nanos(100_000_000);
 pub struct Episode {
     pub span: WindowSpan,
     pub pid: Option<Pid>,
-    /// Display name of the process's program.
     pub label: Vec<u8>,
     /// Number of launches by the process and its descendants.
     pub launches: u64,
@@ -77,7 +76,6 @@ fn episodes_of(forest: &Forest<'_>, owner: usize) -> Vec<Episode> {
     episodes
 }
 
-/// Counts a launch and its descendants, and sums their launch tax.
 fn sums_with_descendants(forest: &Forest<'_>, top: usize) -> (u64, Option<Nanos>) {
     let (mut launches, mut tax) = (0, None);
     for step in forest.walk(&[top]) {

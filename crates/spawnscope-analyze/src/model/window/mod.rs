@@ -26,11 +26,9 @@ pub struct WindowSpan {
     pub to: Nanos,
 }
 
-/// The description of a window in a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowTitle {
     pub pid: Option<Pid>,
-    /// Display name of the process's program.
     pub label: Vec<u8>,
     pub from: Nanos,
     pub to: Nanos,
@@ -103,7 +101,6 @@ impl Window {
         cut
     }
 
-    /// Whether a thread belongs to a process of the window.
     fn contains(&self, task: TaskId) -> bool {
         self.members.contains(&self.launch_of(task))
     }

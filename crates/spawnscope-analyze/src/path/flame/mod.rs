@@ -5,7 +5,6 @@
 mod weights;
 
 use std::collections::HashMap;
-use std::fmt;
 
 use weights::Weights;
 
@@ -26,7 +25,6 @@ pub enum Weight {
     Wall,
     /// Nanoseconds of launch tax.
     Tax,
-    /// Number of launches.
     Count,
     /// Nanoseconds on the critical path, which sum to the wall.
     Critical,
@@ -86,7 +84,6 @@ pub struct Flame<'a> {
     pub total: u64,
 }
 
-/// Why no flame graph can be drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlameError {
     #[error("this recording contains no launch")]
@@ -95,45 +92,22 @@ pub enum FlameError {
     #[error("this recording contains no complete command, so it has no critical path: use another --weight")]
     NoPath,
     /// All weights are zero.
-    #[error("nothing to draw: no launch of this recording {0}")]
-    NoWeight(MissingWeight),
+    #[error("nothing to draw: no launch of this recording has time{} for this weight", in_phase(*.0))]
+    NoWeight(Option<Phase>),
     /// Sampling was not requested, or the recording was too short for a sample.
     #[error("this recording contains no samples: record with `spawnscope record --sample HZ` (for example 999)")]
     NoSamples,
     /// Samples exist, but none of the requested kind.
     #[error(
-        "no sample of this recording {0}: record at a higher sampling frequency (--sample), or draw wall time with --weight wall"
+        "no sample of this recording is of {}{}: record at a higher sampling frequency (--sample), or draw wall time with --weight wall",
+        if *is_waiting { "a wait" } else { "a thread on a CPU" },
+        in_phase(*phase)
     )]
-    NoSampleThere(MissingSample),
+    NoSampleThere { is_waiting: bool, phase: Option<Phase> },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MissingSample {
-    is_waiting: bool,
-    phase: Option<Phase>,
-}
-
-impl fmt::Display for MissingSample {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let doing = if self.is_waiting { "a wait" } else { "a thread on a CPU" };
-        match self.phase {
-            Some(phase) => write!(to, "is of {doing} in `{}`", phase.name()),
-            None => write!(to, "is of {doing}"),
-        }
-    }
-}
-
-/// The kind of time that no launch has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MissingWeight(Option<Phase>);
-
-impl fmt::Display for MissingWeight {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(phase) => write!(to, "has time in `{}` for this weight", phase.name()),
-            None => write!(to, "has time for this weight"),
-        }
-    }
+fn in_phase(phase: Option<Phase>) -> String {
+    phase.map(|phase| format!(" in `{}`", phase.name())).unwrap_or_default()
 }
 
 /// Stacks all launches. `path` is only needed for the critical weight; `names` returns the names of external processes.
@@ -150,7 +124,7 @@ pub fn flame<'a>(
         return Err(FlameError::NoPath);
     }
     let mut stacks = Stacks::default();
-    let weights = Weights::new(forest, path, options);
+    let weights = Weights { forest, path, options };
     stack_launches(&mut stacks, forest, options.stacking, |stacks, own, index| {
         if forest.launches[index].is_launch() {
             weights.add_launch(stacks, own, index);
@@ -163,7 +137,7 @@ pub fn flame<'a>(
             stacks.add(external_wait, time.0);
         }
     }
-    finish(stacks, options).ok_or(FlameError::NoWeight(MissingWeight(options.phase)))
+    finish(stacks, options).ok_or(FlameError::NoWeight(options.phase))
 }
 
 /// Stacks the samples of processes on top of their phases, including processes that existed before the recording.
@@ -172,11 +146,7 @@ pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], options: FlameOption
         return Err(FlameError::NoSamples);
     }
     let mut stacks = Stacks::default();
-    // The box of each launch.
-    let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
-    stack_launches(&mut stacks, forest, options.stacking, |_, own, index| {
-        boxes[index] = Some(own);
-    });
+    let boxes = stack_launches(&mut stacks, forest, options.stacking, |_, _, _| {});
     let is_waiting = options.weight == Weight::OffCpu;
     for sample in samples.iter().filter(|sample| sample.is_waiting == is_waiting) {
         if options.phase.is_some_and(|phase| sample.phase != Some(phase)) {
@@ -193,18 +163,16 @@ pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], options: FlameOption
             stacks.add(at, sample.span.0);
         }
     }
-    let missing = MissingSample { is_waiting, phase: options.phase };
-    finish(stacks, options).ok_or(FlameError::NoSampleThere(missing))
+    finish(stacks, options).ok_or(FlameError::NoSampleThere { is_waiting, phase: options.phase })
 }
 
-/// Creates a box for each process, parents first, and calls `visit` with it.
+/// Creates a box for each process, parents first, and calls `visit` with it. Returns the box of each launch.
 fn stack_launches<'a>(
     stacks: &mut Stacks<'a>,
     forest: &Forest<'a>,
     stacking: Stacking,
     mut visit: impl FnMut(&mut Stacks<'a>, u32, usize),
-) {
-    // The box of each launch.
+) -> Vec<Option<u32>> {
     let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
     for step in forest.walk_all() {
         let index = step.index;
@@ -222,6 +190,7 @@ fn stack_launches<'a>(
         boxes[index] = Some(own);
         visit(stacks, own, index);
     }
+    boxes
 }
 
 /// Returns the flame graph. `None` when there is nothing to draw.
@@ -288,10 +257,8 @@ fn merge_calls(frame: Frame<'_>) -> Frame<'_> {
 /// Maximum number of levels. Chains of launches may be 100,000 deep, which cannot be drawn.
 pub const MAX_LEVELS: u32 = 400;
 
-/// A box.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'a> {
-    /// Index of the box below.
     pub below: Option<u32>,
     pub label: Label<'a>,
     /// The weight of the box itself, without the boxes on top of it.
@@ -299,7 +266,6 @@ pub struct Node<'a> {
     level: u32,
 }
 
-/// A flame graph under construction.
 #[derive(Debug, Default)]
 struct Stacks<'a> {
     nodes: Vec<Node<'a>>,

@@ -11,21 +11,12 @@ use crate::path::critical_path::{Charges, CriticalPath};
 use spawnscope_data::event::Nanos;
 
 pub(super) struct Weights<'f, 'a> {
-    forest: &'f Forest<'a>,
-    path: Option<&'f CriticalPath>,
-    options: FlameOptions,
+    pub(super) forest: &'f Forest<'a>,
+    pub(super) path: Option<&'f CriticalPath>,
+    pub(super) options: FlameOptions,
 }
 
-impl<'f, 'a> Weights<'f, 'a> {
-    pub(super) fn new(
-        forest: &'f Forest<'a>,
-        path: Option<&'f CriticalPath>,
-        options: FlameOptions,
-    ) -> Weights<'f, 'a> {
-        Weights { forest, path, options }
-    }
-
-    /// Adds a launch to its box and to the boxes of its phases.
+impl<'a> Weights<'_, 'a> {
     pub(super) fn add_launch(&self, stacks: &mut Stacks<'a>, node: u32, index: usize) {
         if self.options.weight == Weight::Count {
             stacks.add(node, u64::from(self.is_counted(index)));

@@ -3,12 +3,12 @@
 
 use std::cmp::Reverse;
 
+use super::activity::Activity;
 use super::reaps::{self, Reap};
-use super::steps::Token;
-use crate::model::timeline::{ThreadIndex, Timelines};
+use super::steps::{Step, Token};
+use crate::model::timeline::{ThreadIndex, Timelines, woken_at};
 use crate::model::tree::Forest;
 use spawnscope_data::event::Nanos;
-use spawnscope_data::rows::SliceRow;
 
 /// Maximum unused capacity of the list of actions, in entries: 4 MiB.
 const MAX_SPARE: usize = 1 << 18;
@@ -19,17 +19,17 @@ const MAX_SPARE: usize = 1 << 18;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Action(u128);
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum ActionKind {
-    Wake(Token),
+/// The kinds of actions, in the order of those at one instant. All but the last have a number: a
+/// token or a thread.
+#[derive(Clone, Copy)]
+enum ActionKind {
+    Wake,
     /// Continues only when the token has been signalled.
-    Await(Token),
+    Await,
     /// Goes on with `Await` of this token, if it has been signalled.
-    Check(Token),
-    Spawn(ThreadIndex),
-    /// Kills a thread.
-    Kill(ThreadIndex),
-    /// Is killed.
+    Check,
+    Spawn,
+    Kill,
     Killed,
 }
 
@@ -41,20 +41,12 @@ impl Action {
     const AT_BITS: u32 = 61;
     const THREAD_BIT: u32 = Action::AT_BIT + Action::AT_BITS;
 
-    fn new(thread: ThreadIndex, at: Nanos, kind: ActionKind) -> Action {
-        let (order, number) = match kind {
-            ActionKind::Wake(token) => (0u8, token),
-            ActionKind::Await(token) => (1, token),
-            ActionKind::Check(token) => (2, token),
-            ActionKind::Spawn(child) => (3, child),
-            ActionKind::Kill(thread) => (4, thread),
-            ActionKind::Killed => (5, 0),
-        };
+    fn new(thread: ThreadIndex, at: Nanos, kind: ActionKind, number: u32) -> Action {
         let at = u128::from(at.0.min(u64::MAX >> (u64::BITS - Action::AT_BITS)));
         Action(
             u128::from(thread) << Action::THREAD_BIT
                 | at << Action::AT_BIT
-                | u128::from(order) << Action::NUMBER_BITS
+                | (kind as u128) << Action::NUMBER_BITS
                 | u128::from(number),
         )
     }
@@ -67,15 +59,16 @@ impl Action {
         Nanos((self.0 >> Action::AT_BIT) as u64 & (u64::MAX >> (u64::BITS - Action::AT_BITS)))
     }
 
-    pub(super) fn kind(self) -> ActionKind {
+    /// Returns the action as a step of its thread, which has this activity at that instant.
+    pub(super) fn step(self, activity: impl FnOnce() -> Activity) -> Step {
         let number = self.0 as u32;
         match self.0 >> Action::NUMBER_BITS & 7 {
-            0 => ActionKind::Wake(number),
-            1 => ActionKind::Await(number),
-            2 => ActionKind::Check(number),
-            3 => ActionKind::Spawn(number),
-            4 => ActionKind::Kill(number),
-            _ => ActionKind::Killed,
+            0 => Step::Wake(number),
+            1 => Step::Wait(number, activity(), Nanos(0)),
+            2 => Step::Check(number),
+            3 => Step::Spawn(number),
+            4 => Step::Kill(number),
+            _ => Step::Killed,
         }
     }
 }
@@ -91,8 +84,8 @@ pub(super) fn collect_actions(
     let mut count = waits.len() as Token;
     for dependency in reaps::without_wait(forest, timelines, window) {
         let Reap { parent, child, zombie, reaped } = dependency;
-        actions.push(Action::new(child, zombie, ActionKind::Wake(count)));
-        actions.push(Action::new(parent, reaped, ActionKind::Await(count)));
+        actions.push(Action::new(child, zombie, ActionKind::Wake, count));
+        actions.push(Action::new(parent, reaped, ActionKind::Await, count));
         count += 1;
     }
     count = collect_polls(timelines, window, count, &mut actions);
@@ -121,7 +114,8 @@ fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u3
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let slices = timelines.slices(thread);
         for (index, slice) in slices.indices().zip(slices.iter()) {
-            let Some(woken) = woken_at(&slice, end).filter(|woken| *woken > start) else {
+            let woken = slice.is_open_wait().then_some(end).or(woken_at(&slice));
+            let Some(woken) = woken.filter(|woken| *woken > start) else {
                 continue;
             };
             let round = timelines.rounds.get(&(thread, slice.off));
@@ -129,18 +123,11 @@ fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u3
             let Some((waker, woken)) = round.map(|round| (round.worker, round.until)).or(cause) else {
                 continue;
             };
-            actions.push(Action::new(waker, woken, ActionKind::Wake(waits.len() as Token)));
+            actions.push(Action::new(waker, woken, ActionKind::Wake, waits.len() as Token));
             waits.push(index);
         }
     }
     (waits, actions)
-}
-
-fn woken_at(slice: &SliceRow, end: Nanos) -> Option<Nanos> {
-    if slice.is_open_wait() {
-        return Some(end);
-    }
-    Some(Nanos(slice.off.0 + slice.wake_span?.0))
 }
 
 /// Adds the actions of loops that poll: each loop has a token, which the awaited thread signals.
@@ -153,47 +140,56 @@ fn collect_polls(
 ) -> Token {
     let polls = timelines.polls.all().into_iter().filter(|each| start < each.at && each.end <= end);
     let tokens = polls.zip(count..).map(|(each, token)| {
-        actions.push(Action::new(each.awaited, each.at, ActionKind::Wake(token)));
-        actions.push(Action::new(each.thread, each.end, ActionKind::Await(token)));
+        actions.push(Action::new(each.awaited, each.at, ActionKind::Wake, token));
+        actions.push(Action::new(each.thread, each.end, ActionKind::Await, token));
         let checks = each.checks.iter().filter(|at| **at > start);
-        actions.extend(checks.map(|at| Action::new(each.thread, *at, ActionKind::Check(token))));
+        actions.extend(checks.map(|at| Action::new(each.thread, *at, ActionKind::Check, token)));
     });
     count + tokens.count() as Token
 }
 
 fn collect_kills(timelines: &Timelines, (start, end): (Nanos, Nanos), actions: &mut Vec<Action>) {
     for kill in timelines.kills.iter().filter(|kill| start < kill.at && kill.at < end) {
-        actions.push(Action::new(kill.by, kill.at, ActionKind::Kill(kill.killed)));
-        actions.push(Action::new(kill.killed, kill.at, ActionKind::Killed));
+        actions.push(Action::new(kill.by, kill.at, ActionKind::Kill, kill.killed));
+        actions.push(Action::new(kill.killed, kill.at, ActionKind::Killed, 0));
     }
 }
 
 fn collect_spawns(timelines: &Timelines, actions: &mut Vec<Action>) {
     actions.extend((0..).zip(&timelines.threads).filter_map(|(child, each)| {
-        Some(Action::new(each.creator.get()?, each.created.get()?, ActionKind::Spawn(child)))
+        Some(Action::new(each.creator.get()?, each.created.get()?, ActionKind::Spawn, child))
     }));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::predict::replay::activity::Stage;
 
     #[test]
     fn actions_are_sorted_by_thread_then_time_with_wakes_first() {
+        let activity = Activity { launch: 0, stage: Stage::default() };
         let all = [
-            (0, u64::MAX >> 3, ActionKind::Spawn(u32::MAX)),
-            (1, 5, ActionKind::Wake(7)),
-            (1, 5, ActionKind::Wake(u32::MAX)),
-            (1, 5, ActionKind::Await(0)),
-            (1, 5, ActionKind::Check(0)),
-            (1, 5, ActionKind::Spawn(0)),
-            (1, 5, ActionKind::Kill(0)),
-            (1, 5, ActionKind::Killed),
-            (1, 6, ActionKind::Wake(1)),
-            (u32::MAX, 0, ActionKind::Wake(0)),
+            (0, u64::MAX >> 3, ActionKind::Spawn, Step::Spawn(u32::MAX)),
+            (1, 5, ActionKind::Wake, Step::Wake(7)),
+            (1, 5, ActionKind::Wake, Step::Wake(u32::MAX)),
+            (1, 5, ActionKind::Await, Step::Wait(0, activity, Nanos(0))),
+            (1, 5, ActionKind::Check, Step::Check(0)),
+            (1, 5, ActionKind::Spawn, Step::Spawn(0)),
+            (1, 5, ActionKind::Kill, Step::Kill(0)),
+            (1, 5, ActionKind::Killed, Step::Killed),
+            (1, 6, ActionKind::Wake, Step::Wake(1)),
+            (u32::MAX, 0, ActionKind::Wake, Step::Wake(0)),
         ];
-        let actions = all.map(|(thread, at, kind)| Action::new(thread, Nanos(at), kind));
+        let actions = all.map(|(thread, at, kind, step)| {
+            let number = match step {
+                Step::Wake(number) | Step::Spawn(number) => number,
+                _ => 0,
+            };
+            Action::new(thread, Nanos(at), kind, number)
+        });
         assert!(actions.is_sorted());
-        assert_eq!(actions.map(|action| (action.thread(), action.at().0, action.kind())), all);
+        let parts = actions.map(|action| (action.thread(), action.at().0, action.step(|| activity)));
+        assert_eq!(parts, all.map(|(thread, at, _, step)| (thread, at, step)));
     }
 }

@@ -19,7 +19,6 @@ pub struct Stage(u16);
 /// The kind of work in a stage: a phase, or the supervision of a child by its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActivityKind {
-    /// A phase of the launch.
     Phase(Phase),
     /// Work of the parent for a child: the system calls before the creation, the time until the
     /// child ends if no other child is alive, and the system calls after the reaping.
@@ -45,7 +44,6 @@ const STOP: u16 = 10;
 
 impl Stage {
     /// Returns the stage for a phase after exec number `exec`, from 0.
-    #[must_use]
     pub fn new(phase: Phase, exec: usize) -> Stage {
         let exec = exec.min(BEFORE_EXECS) as u16;
         Stage(exec << KIND_BITS | phase as u16)
@@ -61,13 +59,10 @@ impl Stage {
     }
 
     /// Whether the stage is work of a fork before its first exec.
-    #[must_use]
     pub fn is_before_execs(self) -> bool {
-        self.exec() == BEFORE_EXECS
+        usize::from(self.0 >> KIND_BITS) == BEFORE_EXECS
     }
 
-    /// Returns the kind of work.
-    #[must_use]
     pub fn kind(self) -> ActivityKind {
         let kind = self.0 & ((1 << KIND_BITS) - 1);
         match Phase::ALL.get(kind as usize) {
@@ -79,26 +74,16 @@ impl Stage {
             },
         }
     }
-
-    /// Returns the index of the exec that the stage follows.
-    #[must_use]
-    pub fn exec(self) -> usize {
-        usize::from(self.0 >> KIND_BITS)
-    }
 }
 
-/// A stage of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Activity {
-    /// Index of the launch in the forest.
     pub launch: u32,
-    /// The part of the launch's lifetime.
     pub stage: Stage,
 }
 
 impl Activity {
     /// Whether the activity is this phase of the launch, after any exec.
-    #[must_use]
     pub fn is(self, phase: Phase) -> bool {
         self.stage.kind() == ActivityKind::Phase(phase)
     }
@@ -146,7 +131,6 @@ impl Activities {
         Activities { changes, last }
     }
 
-    /// Returns the activity at an instant.
     pub(super) fn at(&self, at: Nanos) -> Activity {
         self.changes[self.index_at(at)].1
     }
@@ -264,7 +248,7 @@ fn work_for_children(
 /// Returns when a parent is assumed to have begun to create a child, if the collector did not see
 /// it.
 fn supposed_create(forest: &Forest<'_>, timelines: &Timelines, child: usize, created: Nanos) -> Option<Nanos> {
-    let creation = timelines.unknown()?.creation(child as u32);
+    let creation = timelines.unknown.as_ref()?.creation(child as u32);
     Some(Nanos(created.0.saturating_sub(forest.half_stop().0 + creation.supposed.0)))
 }
 

@@ -7,9 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-use crate::model::timeline::{ThreadIndex, Timelines, beginning};
-use spawnscope_data::event::{LeftCpu, Nanos};
-use spawnscope_data::rows::SliceRow;
+use crate::model::timeline::{ThreadIndex, Timelines, beginning, runnable};
+use spawnscope_data::event::Nanos;
 
 /// The waits of all threads for a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +21,6 @@ pub struct CpuWaits {
     pub held_by_others: Nanos,
 }
 
-/// The time lost after each slice.
 #[derive(Clone, Debug)]
 pub(super) struct Contention {
     pub(super) waits: CpuWaits,
@@ -41,14 +39,14 @@ impl Contention {
         // at a time.
         let mut loss_at_start: BTreeMap<u32, f64> = BTreeMap::new();
         while let Some(event) = sweep.next() {
-            contention.waits = sweep.waits_until(event.at());
-            match event.transition() {
+            contention.waits = sweep.waits_until(event.at);
+            match event.transition {
                 Transition::StartsWaiting => {
-                    loss_at_start.insert(event.slice(), sweep.loss.at(event.at()));
+                    loss_at_start.insert(event.slice, sweep.loss.at(event.at));
                 }
                 Transition::StopsWaiting => {
-                    let sum = sweep.loss.at(event.at()) - loss_at_start.remove(&event.slice()).unwrap_or_default();
-                    contention.set_lost(event.slice(), Nanos(sum.round().max(0.0) as u64));
+                    let sum = sweep.loss.at(event.at) - loss_at_start.remove(&event.slice).unwrap_or_default();
+                    contention.set_lost(event.slice, Nanos(sum.round().max(0.0) as u64));
                 }
                 Transition::StartsRunning | Transition::StopsRunning => {}
             }
@@ -75,7 +73,6 @@ impl Contention {
 /// A sum that grows by a rate: the sum up to the last change of the rate, and the rate since then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Growing {
-    /// Time of the last change.
     at: Nanos,
     /// Nanoseconds up to `at`.
     sum: f64,
@@ -97,7 +94,7 @@ impl Growing {
 }
 
 /// A change of a thread's state. Changes at the same instant happen in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Transition {
     StopsRunning,
     StartsRunning,
@@ -105,47 +102,13 @@ enum Transition {
     StartsWaiting,
 }
 
-/// A transition of a thread, packed into one number that sorts by time, by transition, and by
-/// thread, because there are several per slice.
+/// A transition of a thread. Events are ordered by time, by transition, and by thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Event(u128);
-
-impl Event {
-    const THREAD_BIT: u32 = 32;
-    const TRANSITION_BIT: u32 = 64;
-    const AT_BIT: u32 = 66;
-    /// The largest instant that can be encoded, more than a century.
-    const MAX_AT: u64 = u64::MAX >> 2;
-
-    fn new(at: Nanos, transition: Transition, thread: ThreadIndex, slice: u32) -> Event {
-        Event(
-            u128::from(at.0.min(Event::MAX_AT)) << Event::AT_BIT
-                | (transition as u128) << Event::TRANSITION_BIT
-                | u128::from(thread) << Event::THREAD_BIT
-                | u128::from(slice),
-        )
-    }
-
-    fn at(self) -> Nanos {
-        Nanos((self.0 >> Event::AT_BIT) as u64)
-    }
-
-    fn transition(self) -> Transition {
-        match self.0 >> Event::TRANSITION_BIT & 3 {
-            0 => Transition::StopsRunning,
-            1 => Transition::StartsRunning,
-            2 => Transition::StopsWaiting,
-            _ => Transition::StartsWaiting,
-        }
-    }
-
-    fn thread(self) -> ThreadIndex {
-        (self.0 >> Event::THREAD_BIT) as ThreadIndex
-    }
-
-    fn slice(self) -> u32 {
-        self.0 as u32
-    }
+struct Event {
+    at: Nanos,
+    transition: Transition,
+    thread: ThreadIndex,
+    slice: u32,
 }
 
 /// Iterates over the events of all threads by time. Keeps only the events of the current slices in
@@ -190,24 +153,24 @@ impl Sweep<'_> {
 
     fn next(&mut self) -> Option<Event> {
         loop {
-            let next = self.pending.peek().map(|Reverse(event)| event.at());
+            let next = self.pending.peek().map(|Reverse(event)| event.at);
             let started = self.not_started.pop_if(|(at, _)| next.is_none_or(|next| *at <= next));
             let Some((_, thread)) = started else { break };
             self.open(thread);
         }
         let Reverse(event) = self.pending.pop()?;
-        match event.transition() {
+        match event.transition {
             Transition::StopsRunning => self.running -= 1,
             Transition::StartsRunning => self.running += 1,
             Transition::StopsWaiting => self.waiting -= 1,
             Transition::StartsWaiting => self.waiting += 1,
         }
-        self.change_rates(event.at());
+        self.change_rates(event.at);
         // CPU clocks differ: the next slice may start slightly before the previous one ends.
-        let thread = event.thread();
+        let thread = event.thread;
         let is_last_opened =
-            self.timelines.slices(thread).indices().start + self.next[thread as usize] == event.slice() + 1;
-        if is_last_opened && event.transition() != Transition::StartsRunning {
+            self.timelines.slices(thread).indices().start + self.next[thread as usize] == event.slice + 1;
+        if is_last_opened && event.transition != Transition::StartsRunning {
             self.open(thread);
         }
         Some(event)
@@ -236,10 +199,7 @@ impl Sweep<'_> {
             let ran = slice.on_span.is_some_and(|span| span.0 > 0);
             let ran = ran.then(|| (beginning(&slice), slice.off));
             let waited = runnable(&slice).filter(|(from, to)| from < to);
-            let mut push = |at, transition| {
-                let event = Event::new(at, transition, thread, index);
-                self.pending.push(Reverse(event));
-            };
+            let mut push = |at, transition| self.pending.push(Reverse(Event { at, transition, thread, slice: index }));
             if let Some((from, to)) = ran {
                 push(from, Transition::StartsRunning);
                 push(to, Transition::StopsRunning);
@@ -252,39 +212,5 @@ impl Sweep<'_> {
                 return;
             }
         }
-    }
-}
-
-/// Returns the interval after a slice in which its thread was runnable but had no CPU.
-pub(crate) fn runnable(slice: &SliceRow) -> Option<(Nanos, Nanos)> {
-    let off_span = slice.off_span?;
-    let blocked = match slice.reason {
-        LeftCpu::Ended => return None,
-        LeftCpu::Created | LeftCpu::Preempted => Nanos(0),
-        _ => slice.wake_span.unwrap_or(off_span).min(off_span),
-    };
-    Some((Nanos(slice.off.0 + blocked.0), Nanos(slice.off.0 + off_span.0)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_are_sorted_by_time_then_transition_then_thread() {
-        let all = [
-            (4, Transition::StartsWaiting, u32::MAX, u32::MAX),
-            (5, Transition::StopsRunning, u32::MAX, 0),
-            (5, Transition::StartsRunning, 1, u32::MAX),
-            (5, Transition::StopsWaiting, 0, 7),
-            (5, Transition::StartsWaiting, 0, 6),
-            (5, Transition::StartsWaiting, 0, 7),
-            (5, Transition::StartsWaiting, 1, 0),
-            (Event::MAX_AT, Transition::StopsRunning, 0, 0),
-        ];
-        let events = all.map(|(at, transition, thread, slice)| Event::new(Nanos(at), transition, thread, slice));
-        assert!(events.is_sorted());
-        let parts = events.map(|event| (event.at().0, event.transition(), event.thread(), event.slice()));
-        assert_eq!(parts, all);
     }
 }

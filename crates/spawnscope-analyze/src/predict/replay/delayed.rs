@@ -12,7 +12,6 @@ use std::collections::BinaryHeap;
 use crate::model::timeline::ThreadIndex;
 use spawnscope_data::event::Nanos;
 
-/// The threads that currently lose time.
 #[derive(Debug, Default)]
 pub(super) struct DelayedThreads {
     /// The threads, ordered by the clock value at which each has lost all the time that it must
@@ -20,25 +19,22 @@ pub(super) struct DelayedThreads {
     waiting: BinaryHeap<Reverse<(u64, ThreadIndex)>>,
     /// Nanoseconds that each thread has lost since the start.
     clock: u64,
-    /// When the clock was last advanced.
     advanced: Nanos,
     /// Number of unused CPUs since then.
     free: u64,
     /// When the first thread will have lost all its time, according to the last forecast.
     announced: Option<Nanos>,
-    forecast: Forecast,
+    pub(super) forecast: Forecast,
 }
 
 /// The number of a forecast. Only the last forecast is valid.
 pub(super) type Forecast = u64;
 
 impl DelayedThreads {
-    /// Adds a thread, and the time that it must lose.
     pub(super) fn push(&mut self, thread: ThreadIndex, span: Nanos) {
         self.waiting.push(Reverse((self.clock.saturating_add(span.0), thread)));
     }
 
-    /// Advances the clock to an instant.
     pub(super) fn advance(&mut self, now: Nanos) {
         let waiting = self.waiting.len() as u64;
         let passed = now.since(self.advanced).0;
@@ -67,12 +63,6 @@ impl DelayedThreads {
         Some((at?, self.forecast))
     }
 
-    /// Whether a forecast is still valid.
-    pub(super) fn is_valid(&self, forecast: Forecast) -> bool {
-        forecast == self.forecast
-    }
-
-    /// Removes a thread that has lost all its time.
     pub(super) fn pop(&mut self) -> Option<ThreadIndex> {
         let Reverse((target, thread)) = *self.waiting.peek()?;
         if target > self.clock {

@@ -19,7 +19,6 @@ pub(super) struct History {
 
 #[derive(Clone, Default)]
 struct ThreadHistory {
-    /// The thread that created this thread.
     creator: Option<ThreadIndex>,
     /// The start of each state, the state, and the thread that ended it if it was a wait.
     states: Vec<(Nanos, ThreadState, Option<ThreadIndex>)>,

@@ -7,21 +7,13 @@ use crate::model::phases::Phase;
 use crate::model::tree::Forest;
 use spawnscope_data::event::Nanos;
 
-/// The overhead by activity.
 #[derive(Clone, Copy)]
 pub(super) struct LaunchOverhead<'f> {
-    forest: &'f Forest<'f>,
-    /// Nanoseconds per launch.
-    launch: f64,
-    /// Nanoseconds per exec.
-    exec: f64,
+    pub(super) forest: &'f Forest<'f>,
+    pub(super) parameters: &'f Parameters,
 }
 
-impl<'f> LaunchOverhead<'f> {
-    pub(super) fn new(forest: &'f Forest<'f>, parameters: &Parameters) -> LaunchOverhead<'f> {
-        LaunchOverhead { forest, launch: parameters.launch_ns, exec: parameters.exec_ns }
-    }
-
+impl LaunchOverhead<'_> {
     /// Returns the overhead as a share of the time in an activity. Half of the overhead of a launch
     /// is in its creation, which runs in the parent; the other half is in its teardown.
     pub(super) fn share(&self, activity: Activity) -> f64 {
@@ -34,11 +26,11 @@ impl<'f> LaunchOverhead<'f> {
         let stops = self.forest.added_by_stops(activity.launch as usize, phase);
         let overhead = match phase {
             _ if self.forest.half_stop() > Nanos(0) => stops,
-            Phase::Create | Phase::Teardown => self.launch / 2.0,
-            Phase::Exec => self.exec * launch.execs.len() as f64,
+            Phase::Create | Phase::Teardown => self.parameters.launch_ns / 2.0,
+            Phase::Exec => self.parameters.exec_ns * launch.execs.len() as f64,
             _ => return 0.0,
         };
-        let span = launch.phases.get(phase).unwrap_or_default().0 as f64 + stops;
+        let span = launch.phases.ns(phase) + stops;
         overhead / span.max(1.0)
     }
 }

@@ -4,30 +4,22 @@ use super::activity::Activity;
 use super::steps::Step;
 use spawnscope_data::event::Nanos;
 
-/// The simulated machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Number of CPUs.
     pub cpus: u32,
-    /// The time slice: how long a thread keeps its CPU while other threads wait for one.
-    pub slice: Nanos,
-    /// Whether the overhead of recording is included.
     pub is_recorded: bool,
 }
 
-/// The usual time slice of the kernel with few CPUs.
-const TIME_SLICE: Nanos = Nanos(3_000_000);
+/// How long a thread keeps its CPU while other threads wait for one: the usual time slice of the
+/// kernel with few CPUs.
+pub(super) const TIME_SLICE: Nanos = Nanos(3_000_000);
 
 impl Machine {
-    /// Returns a machine with this many CPUs and the usual time slice, including the overhead of
-    /// recording.
-    #[must_use]
+    /// Returns a machine with this many CPUs, including the overhead of recording.
     pub fn with_cpus(cpus: u32) -> Machine {
-        Machine { cpus: cpus.max(1), slice: TIME_SLICE, is_recorded: true }
+        Machine { cpus: cpus.max(1), is_recorded: true }
     }
 
-    /// Returns the same machine without the overhead of recording.
-    #[must_use]
     pub fn unrecorded(self) -> Machine {
         Machine { is_recorded: false, ..self }
     }

@@ -19,7 +19,6 @@ mod watch;
 mod write;
 
 pub use contention::CpuWaits;
-pub(crate) use contention::runnable;
 
 use crate::model::timeline::{Timelines, root_of};
 use crate::model::tree::Forest;
@@ -42,37 +41,28 @@ const MAX_ERROR: f64 = 0.5;
 const MAX_OVERHEAD_NS: f64 = 60_000.0;
 
 /// Whether causes and predictions may rely on a replay with this error.
-#[must_use]
 pub fn is_reliable(error: f64) -> bool {
     error.abs() < MAX_ERROR
 }
 
 /// Returns the reason why a replay with this error is not reliable, without a full stop.
-#[must_use]
 pub fn unreliable_text(error: f64) -> String {
     let percent = 100.0 * error;
     format!("the replay error is {percent:+.1} %: the recording is too incomplete")
 }
 
-/// A recording prepared for replay.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// The programs of all threads.
     pub programs: Programs,
-    /// Number of CPUs that the command could use.
     pub cpus: u32,
-    /// The measured wall.
     pub measured: Nanos,
-    /// The wall of the unchanged replay.
     pub unchanged: Nanos,
-    /// The wall of the unchanged replay without the overhead of recording.
     pub unrecorded: Nanos,
 }
 
 /// The parameters of a replay, taken from the recording: the CPUs, the wall, and measured costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// Number of CPUs that the command could use.
     pub cpus: u32,
     /// Whether that number is known. Otherwise, the threads that ran at the same time had a CPU each.
     pub has_cpus: bool,
@@ -98,28 +88,22 @@ fn plausible_or_zero(recording: &Recording, what: Constant) -> f64 {
 
 impl Parameters {
     /// Returns the parameters for a recording. `None` if the recording has not ended.
-    #[must_use]
     pub fn of(recording: &Recording) -> Option<Parameters> {
         Some(Parameters {
             cpus: recording.info.usable_cpus(),
             has_cpus: recording.info.cpus > 0,
             wall: recording.info.wall?,
-            fault_ns: measured_or_zero(recording, Constant::ReuseFault),
-            call_ns: measured_or_zero(recording, Constant::RecordedCall),
+            fault_ns: recording.measured_ns(Constant::ReuseFault).unwrap_or_default(),
+            call_ns: recording.measured_ns(Constant::RecordedCall).unwrap_or_default(),
             launch_ns: plausible_or_zero(recording, Constant::RecordedLaunch),
             exec_ns: plausible_or_zero(recording, Constant::RecordedExec),
         })
     }
 }
 
-fn measured_or_zero(recording: &Recording, what: Constant) -> f64 {
-    recording.measured(what).map(|row| row.ns).unwrap_or_default()
-}
-
 impl Replay {
     /// Prepares a recording and replays it without changes. `None` without a command, whose end is
     /// the end of the wall.
-    #[must_use]
     pub fn new(forest: &Forest<'_>, timelines: &Timelines, parameters: &Parameters) -> Option<Replay> {
         let root = root_of(forest)?;
         let start = forest.launches[root as usize].instants.created.get().unwrap_or_default();
@@ -142,25 +126,20 @@ impl Replay {
         })
     }
 
-    /// Returns the wall with another number of CPUs.
-    #[must_use]
     pub fn with_cpus(&self, cpus: u32) -> Nanos {
         simulate(&self.programs, &Machine::with_cpus(cpus))
     }
 
     /// Returns the replay error as a share of the measured wall: 0.02 means that the replay is 2 %
     /// too long, a negative value that it is too short.
-    #[must_use]
     pub fn error(&self) -> f64 {
         let measured = self.measured.0.max(1) as f64;
         (self.unchanged.0 as f64 - measured) / measured
     }
 }
 
-/// Replays programs and returns their critical path.
-#[must_use]
 pub fn critical_path_of(script: impl Script, machine: &Machine, launches: usize) -> CriticalPath {
-    let (launch_of, last) = (script.launch_of().to_vec(), script.last());
+    let (launch_of, last) = (script.programs().launch_of.clone(), script.programs().last);
     let mut history = History::new(launch_of.len());
     let end = simulate_and_watch(script, machine, &mut history);
     history.critical_path(launches, &launch_of, last, end)

@@ -16,10 +16,9 @@ pub struct Programs {
     steps: Steps,
     /// End of the steps of each thread. They start at the end of the previous thread.
     ends: Vec<u32>,
-    /// The launch that each thread belongs to.
     pub launch_of: Vec<u32>,
     /// For each thread, whether changes to other launches cannot change its steps.
-    is_independent: Vec<bool>,
+    pub(in crate::predict) is_independent: Vec<bool>,
     /// The threads that do work of their own while they supervise launches.
     pub(in crate::predict) supervisions: HashMap<ThreadIndex, Supervision>,
     /// For each token, whether it is signalled from the start.
@@ -34,8 +33,6 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Creates programs without steps for these threads.
-    #[must_use]
     pub fn new(launch_of: Vec<u32>, token_count: Token, roots: Vec<ThreadIndex>, last: ThreadIndex) -> Programs {
         Programs {
             steps: Steps::default(),
@@ -65,17 +62,10 @@ impl Programs {
         }
     }
 
-    /// Whether the steps of a thread change only with its own launch.
-    pub(in crate::predict) fn is_independent(&self, thread: ThreadIndex) -> bool {
-        self.is_independent[thread as usize]
-    }
-
-    /// Returns the steps of a thread.
     pub fn steps_of(&self, thread: ThreadIndex) -> impl Iterator<Item = Step> + '_ {
         self.range(thread).map(|index| self.steps.get(index))
     }
 
-    /// Returns the step of a thread at an index.
     pub(crate) fn step(&self, thread: ThreadIndex, index: usize) -> Option<Step> {
         self.range(thread).nth(index).map(|index| self.steps.get(index))
     }
@@ -103,15 +93,9 @@ fn is_independent(step: Step, launch: u32) -> bool {
 /// The input of a simulation. An implementation may create the steps of a thread when the thread
 /// starts, and drop them when it ends.
 pub trait Script {
-    /// Returns the launch that each thread belongs to.
-    fn launch_of(&self) -> &[u32];
+    fn programs(&self) -> &Programs;
     /// Returns, for each token, whether it is signalled from the start.
     fn signalled_at_start(&self) -> &[bool];
-    /// Returns the threads that exist at the start.
-    fn roots(&self) -> &[ThreadIndex];
-    /// Returns the thread whose end is the end of the wall.
-    fn last(&self) -> ThreadIndex;
-    /// Notifies the script that a thread starts.
     fn begin(&mut self, thread: ThreadIndex);
     /// Returns a step of a running thread by its index. `None` after the last step. If `index` has
     /// been requested, no index below `index - 1` is requested again.
@@ -121,20 +105,12 @@ pub trait Script {
 }
 
 impl Script for &Programs {
-    fn launch_of(&self) -> &[u32] {
-        &self.launch_of
+    fn programs(&self) -> &Programs {
+        self
     }
 
     fn signalled_at_start(&self) -> &[bool] {
         &self.signalled_at_start
-    }
-
-    fn roots(&self) -> &[ThreadIndex] {
-        &self.roots
-    }
-
-    fn last(&self) -> ThreadIndex {
-        self.last
     }
 
     fn begin(&mut self, _: ThreadIndex) {}

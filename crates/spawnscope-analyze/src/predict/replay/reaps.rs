@@ -5,15 +5,12 @@ use std::collections::HashSet;
 
 use crate::model::timeline::{ThreadIndex, Timelines, beginning, last_threads};
 use crate::model::tree::Forest;
-use crate::model::unknown_waits::UnknownWaits;
 use crate::waits::child_waits::{creator_of, is_created};
 use spawnscope_data::event::Nanos;
 
 /// A child that a thread reaped without waiting for it.
 pub(super) struct Reap {
-    /// The thread that reaped the child.
     pub(super) parent: ThreadIndex,
-    /// The thread with which the child ended.
     pub(super) child: ThreadIndex,
     /// When the child could be reaped.
     pub(super) zombie: Nanos,
@@ -40,7 +37,7 @@ pub(super) fn without_wait<'f>(
         let did_not_wait = is_inside && is_on_cpu_without_wait_for(timelines, parent, reaped, index);
         did_not_wait.then_some(Reap { parent, child, zombie, reaped })
     });
-    let supposed = timelines.unknown().map_or(&[][..], UnknownWaits::reaps).iter();
+    let supposed = timelines.unknown.as_ref().map_or(&[][..], |unknown| &unknown.reaps).iter();
     let supposed = supposed.filter(move |reap| start < reap.ended && reap.wait_end <= end);
     let supposed =
         supposed.map(|reap| Reap { parent: reap.thread, child: reap.child, zombie: reap.ended, reaped: reap.wait_end });

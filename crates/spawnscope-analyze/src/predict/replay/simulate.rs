@@ -11,7 +11,7 @@ use std::mem;
 
 use super::activity::Activity;
 use super::delayed::{DelayedThreads, Forecast};
-use super::machine::Machine;
+use super::machine::{Machine, TIME_SLICE};
 use super::program::Script;
 use super::steps::{Step, Token};
 use super::turns::Turns;
@@ -21,7 +21,6 @@ use crate::model::timeline::ThreadIndex;
 use spawnscope_data::event::Nanos;
 
 /// Simulates the programs. Returns the time at which the last thread of the command ends.
-#[must_use]
 pub fn simulate(script: impl Script, machine: &Machine) -> Nanos {
     simulate_and_watch(script, machine, &mut ())
 }
@@ -30,13 +29,13 @@ pub fn simulate(script: impl Script, machine: &Machine) -> Nanos {
 /// [`simulate`].
 pub(super) fn simulate_and_watch(script: impl Script, machine: &Machine, watch: &mut impl Watch) -> Nanos {
     let mut simulation = Simulation::new(script, machine, watch);
-    for root in simulation.script.roots().to_vec() {
+    for root in simulation.script.programs().roots.clone() {
         simulation.script.begin(root);
         simulation.ready.push_back(root);
     }
     simulation.fill_cpus();
     while let Some((at, event)) = simulation.next_event() {
-        if matches!(event, Event::DelayEnds(forecast) if !simulation.delayed.is_valid(forecast)) {
+        if matches!(event, Event::DelayEnds(forecast) if forecast != simulation.delayed.forecast) {
             continue;
         }
         simulation.now = at;
@@ -46,7 +45,11 @@ pub(super) fn simulate_and_watch(script: impl Script, machine: &Machine, watch: 
             Event::Ready(thread) => simulation.wake_up(thread),
             Event::TimesOut(thread, token) => simulation.time_out(thread, token),
             Event::StretchEnds(thread) => is_turn = simulation.end_stretch(thread),
-            Event::DelayEnds(_) => simulation.release_delayed(),
+            Event::DelayEnds(_) => {
+                while let Some(thread) = simulation.delayed.pop() {
+                    simulation.ready.push_front(thread);
+                }
+            }
         }
         if simulation.ended {
             break;
@@ -59,7 +62,6 @@ pub(super) fn simulate_and_watch(script: impl Script, machine: &Machine, watch: 
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A thread becomes runnable.
     Ready(ThreadIndex),
     /// The wait of a thread for a token times out, if the thread still waits for it.
     TimesOut(ThreadIndex, Token),
@@ -92,7 +94,6 @@ impl Signal {
     }
 }
 
-/// Position of a thread in its program.
 #[derive(Clone, Copy, Default)]
 #[repr(C, packed(4))]
 struct ProgramPosition {
@@ -103,7 +104,6 @@ struct ProgramPosition {
 }
 
 impl ProgramPosition {
-    /// Returns the position after a step.
     fn after(position: u32) -> ProgramPosition {
         ProgramPosition { position: position + 1, left: Nanos(0) }
     }
@@ -116,9 +116,7 @@ struct Simulation<'p, S, W> {
     now: Nanos,
     /// The ends of stretches of the threads on CPUs.
     stretch_ends: BinaryHeap<Ordered<ThreadIndex>>,
-    /// All other events.
     events: BinaryHeap<Ordered<Event>>,
-    /// Number of events created so far.
     created: u64,
     next: Vec<ProgramPosition>,
     signals: Vec<Signal>,
@@ -143,11 +141,11 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             stretch_ends: BinaryHeap::new(),
             events: BinaryHeap::new(),
             created: 0,
-            next: vec![ProgramPosition::default(); script.launch_of().len()],
+            next: vec![ProgramPosition::default(); script.programs().launch_of.len()],
             signals: script
                 .signalled_at_start()
                 .iter()
-                .map(|signalled_at_start| if *signalled_at_start { Signal::SIGNALLED } else { Signal::NONE })
+                .map(|is_signalled| if *is_signalled { Signal::SIGNALLED } else { Signal::NONE })
                 .collect(),
             ready: VecDeque::new(),
             delayed: DelayedThreads::default(),
@@ -160,7 +158,6 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         }
     }
 
-    /// Removes the next event.
     fn next_event(&mut self) -> Option<(Nanos, Event)> {
         let [stretch_end, other] = [
             self.stretch_ends.peek().map(|Reverse((order, _))| order),
@@ -204,8 +201,8 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         let running = self.stretch_ends.iter().map(|Reverse((_, thread))| thread);
         let threads: Vec<ThreadIndex> = running.chain(&self.ready).copied().collect();
         let horizon = self.events.peek().map_or(Nanos(u64::MAX), |Reverse((order, _))| time_of(*order));
-        let (slice, cpus) = (self.machine.slice, self.stretch_ends.len());
-        let mut turns = Turns::new(slice, cpus, threads.len() - cpus, horizon.since(self.now));
+        let cpus = self.stretch_ends.len();
+        let mut turns = Turns::new(TIME_SLICE, cpus, threads.len() - cpus, horizon.since(self.now));
         let left: Vec<Nanos> =
             threads.iter().enumerate().map(|(index, thread)| self.left_of_step(*thread, index < cpus)).collect();
         left.iter().for_each(|left| turns.limit(*left));
@@ -255,14 +252,6 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         }
     }
 
-    /// Makes the delayed threads ready that have lost all their time.
-    fn release_delayed(&mut self) {
-        while let Some(thread) = self.delayed.pop() {
-            self.ready.push_front(thread);
-        }
-    }
-
-    /// Makes a thread ready, unless it must lose time first.
     fn become_ready(&mut self, thread: ThreadIndex) {
         self.queue(thread);
         if !self.delay_if_loss(thread) {
@@ -270,7 +259,6 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         }
     }
 
-    /// Reports that a thread waits for a CPU.
     fn queue(&mut self, thread: ThreadIndex) {
         if W::FOLLOWS {
             let activity = self.next_activity(thread);
@@ -278,28 +266,17 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         }
     }
 
-    /// Returns the index of the next step of a thread.
     fn position(&self, thread: ThreadIndex) -> usize {
         self.next[thread as usize].position as usize
     }
 
-    /// Advances a thread to its next step.
     fn advance(&mut self, thread: ThreadIndex) {
         self.next[thread as usize] = ProgramPosition::after(self.next[thread as usize].position);
     }
 
     /// Returns the activity with which a thread will continue on a CPU.
     fn next_activity(&mut self, thread: ThreadIndex) -> Option<Activity> {
-        match self.script.step(thread, self.position(thread))? {
-            Step::Run(_, activity)
-            | Step::Record(_, activity)
-            | Step::Lose(_, activity)
-            | Step::Wait(_, activity, _)
-            | Step::TimedWait(_, activity, _)
-            | Step::Round(_, activity)
-            | Step::Sleep(_, activity, _) => Some(activity),
-            Step::Check(_) | Step::Wake(_) | Step::Spawn(_) | Step::Kill(_) | Step::Killed => None,
-        }
+        self.script.step(thread, self.position(thread))?.activity()
     }
 
     /// Delays a thread if its next step is a loss. Returns whether it does.
@@ -310,12 +287,6 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         self.advance(thread);
         self.delayed.push(thread, span);
         true
-    }
-
-    /// Skips the loss after a wait, because a thread that did not block has no wake-up delay.
-    fn skip_loss(&mut self, thread: ThreadIndex) {
-        let next = self.script.step(thread, self.position(thread) + 1);
-        self.next[thread as usize].position += u32::from(matches!(next, Some(Step::Lose(..))));
     }
 
     /// Handles the end of a time slice or of the CPU time of a step. At the end of a time slice, a
@@ -335,7 +306,6 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         has_more
     }
 
-    /// Executes the steps of a thread until one of them takes time.
     fn continue_thread(&mut self, thread: ThreadIndex) {
         if !self.killed.is_empty() && self.killed.remove(&thread) {
             self.skip_to(thread, |step| step == Step::Killed);
@@ -345,7 +315,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             let ProgramPosition { position, left } = self.next[thread as usize];
             let Some(step) = self.script.step(thread, position as usize) else {
                 self.free_cpus += 1;
-                self.ended |= thread == self.script.last();
+                self.ended |= thread == self.script.programs().last;
                 self.begin_round(thread);
                 return self.script.end(thread);
             };
@@ -368,9 +338,8 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         }
     }
 
-    /// Runs a thread for at most one time slice.
     fn run(&mut self, thread: ThreadIndex, left: Nanos) {
-        let span = left.min(self.machine.slice);
+        let span = left.min(TIME_SLICE);
         self.next[thread as usize].left = left.since(span);
         let order = self.order(self.after(span));
         self.stretch_ends.push(Reverse((order, thread)));
@@ -393,7 +362,6 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             }
             Step::TimedWait(token, _, span) => {
                 if self.signals[token as usize] == Signal::SIGNALLED {
-                    self.skip_loss(thread);
                     return true;
                 }
                 self.signals[token as usize] = Signal(thread);
@@ -413,7 +381,6 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             Step::Wait(token, ..) => {
                 let signal = &mut self.signals[token as usize];
                 if *signal == Signal::SIGNALLED {
-                    self.skip_loss(thread);
                     return true;
                 }
                 *signal = Signal(thread);
@@ -435,7 +402,6 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         }
     }
 
-    /// Signals a token, and wakes the thread that waits for it.
     fn signal(&mut self, token: Token, by: ThreadIndex) {
         let before = mem::replace(&mut self.signals[token as usize], Signal::SIGNALLED);
         if let Some(sleeper) = before.sleeper() {
@@ -444,7 +410,6 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         }
     }
 
-    /// Handles the timeout of a wait.
     fn time_out(&mut self, thread: ThreadIndex, token: Token) {
         if self.signals[token as usize].sleeper() == Some(thread) {
             self.signals[token as usize] = Signal::NONE;

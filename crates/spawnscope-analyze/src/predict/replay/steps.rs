@@ -11,10 +11,8 @@ use spawnscope_data::event::Nanos;
 /// Identifies one recorded wait that another recorded thread ended.
 pub type Token = u32;
 
-/// A step of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Uses a CPU for this duration.
     Run(Nanos, Activity),
     /// Uses a CPU for this duration, as overhead of recording.
     Record(Nanos, Activity),
@@ -22,7 +20,6 @@ pub enum Step {
     Lose(Nanos, Activity),
     /// Waits until another thread signals this token. The duration is that of the recorded wait.
     Wait(Token, Activity, Nanos),
-    /// Has an external wait of this duration.
     Sleep(Nanos, Activity, ExternalWait),
     /// Waits until another thread signals this token, or until this duration has passed.
     TimedWait(Token, Activity, Nanos),
@@ -31,14 +28,28 @@ pub enum Step {
     /// Goes on with the wait for this token, if it has been signalled: the next iteration of a loop
     /// that polls would not have happened.
     Check(Token),
-    /// Wakes the thread that waits for this token.
     Wake(Token),
-    /// Creates a thread.
     Spawn(ThreadIndex),
     /// Kills a thread of the same process, which goes on after its step `Killed`.
     Kill(ThreadIndex),
     /// Waits until another thread kills this one.
     Killed,
+}
+
+impl Step {
+    /// Returns the activity that the step belongs to, if it has one.
+    pub(crate) fn activity(self) -> Option<Activity> {
+        match self {
+            Step::Run(_, activity)
+            | Step::Record(_, activity)
+            | Step::Lose(_, activity)
+            | Step::Wait(_, activity, _)
+            | Step::Sleep(_, activity, _)
+            | Step::TimedWait(_, activity, _)
+            | Step::Round(_, activity) => Some(activity),
+            Step::Check(_) | Step::Wake(_) | Step::Spawn(_) | Step::Kill(_) | Step::Killed => None,
+        }
+    }
 }
 
 /// A sequence of steps. Steps that do not fit into a `PackedStep` are stored unpacked.
@@ -52,7 +63,6 @@ pub(super) struct Steps {
     external_waits: Vec<ExternalWait>,
 }
 
-/// A packed step. Its indices refer to the fields of `Steps`.
 #[derive(Clone, Copy, Debug)]
 struct PackedStep {
     /// A duration, a token, a thread, or the index of the unpacked step.
@@ -113,7 +123,6 @@ impl Steps {
         }
     }
 
-    /// Packs a step. `None` when it does not fit.
     fn pack(&mut self, step: Step) -> Option<PackedStep> {
         match step {
             Step::Run(span, activity) => PackedStep::span(StepKind::Run, span, activity),

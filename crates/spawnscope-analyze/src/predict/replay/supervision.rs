@@ -19,23 +19,14 @@ const MIN_POLLING_SLEEPS: u32 = 2;
 /// supervises a million launches.
 #[derive(Clone, Debug, Default)]
 pub(in crate::predict) struct Supervision {
-    own: HashMap<u32, OwnActivity>,
-}
-
-#[derive(Clone, Debug)]
-struct OwnActivity {
-    /// Whether the thread's work during the launch is its own.
-    has_own_work: bool,
-    /// Whether the thread's sleeps during the launch are its own.
-    has_own_sleep: bool,
+    own: HashMap<u32, Effort>,
 }
 
 /// The work and the sleeps of a thread while it supervises a launch.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Effort {
     /// Nanoseconds of CPU time.
     worked: u64,
-    /// Number of sleeps.
     slept: u32,
 }
 
@@ -64,7 +55,7 @@ impl Supervision {
         let own = by_launch.filter_map(|all| {
             let mut sum = Effort::default();
             all.iter().for_each(|(_, effort)| sum.add(effort));
-            Some((all[0].0, sum.own_activity()?))
+            (sum.has_own_work() || sum.has_own_sleep()).then_some((all[0].0, sum))
         });
         Supervision { own: own.collect() }
     }
@@ -78,13 +69,13 @@ impl Supervision {
     /// supervises a launch.
     pub(in crate::predict) fn is_own(&self, step: Step) -> bool {
         match step {
-            Step::Run(_, activity) | Step::Record(_, activity) => self.has_own(activity, |own| own.has_own_work),
-            Step::Sleep(_, activity, ExternalWait::Timer) => self.has_own(activity, |own| own.has_own_sleep),
+            Step::Run(_, activity) | Step::Record(_, activity) => self.has_own(activity, Effort::has_own_work),
+            Step::Sleep(_, activity, ExternalWait::Timer) => self.has_own(activity, Effort::has_own_sleep),
             _ => false,
         }
     }
 
-    fn has_own(&self, activity: Activity, is_own: impl Fn(&OwnActivity) -> bool) -> bool {
+    fn has_own(&self, activity: Activity, is_own: impl Fn(&Effort) -> bool) -> bool {
         is_supervision(activity) && self.own.get(&activity.launch).is_some_and(is_own)
     }
 }
@@ -95,11 +86,14 @@ impl Effort {
         self.slept += more.slept;
     }
 
-    /// Returns whether the work and the sleeps are the thread's own. `None` if neither is.
-    fn own_activity(&self) -> Option<OwnActivity> {
-        let has_own_work = self.worked > MAX_SUPERVISION_NS;
-        let has_own_sleep = (1..MIN_POLLING_SLEEPS).contains(&self.slept);
-        (has_own_work || has_own_sleep).then_some(OwnActivity { has_own_work, has_own_sleep })
+    /// Whether the work is the thread's own.
+    fn has_own_work(&self) -> bool {
+        self.worked > MAX_SUPERVISION_NS
+    }
+
+    /// Whether the sleeps are the thread's own.
+    fn has_own_sleep(&self) -> bool {
+        (1..MIN_POLLING_SLEEPS).contains(&self.slept)
     }
 }
 

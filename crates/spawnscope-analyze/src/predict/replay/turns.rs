@@ -10,11 +10,9 @@ use spawnscope_data::event::Nanos;
 /// Rounds of turns after which each thread is on the same CPU, or at the same place of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turns {
-    /// Duration of a round.
     round: Nanos,
     /// CPU time that each thread gets in a round.
     share: Nanos,
-    /// Number of rounds that can be skipped.
     count: u64,
 }
 

@@ -1,20 +1,17 @@
 //! Turns slices into programs. Slices contain the time of every activity; programs contain only
 //! steps and their durations.
 
-use std::collections::HashMap;
-
 use super::Parameters;
-use super::actions::{Action, ActionKind, collect_actions, take_actions_of};
+use super::actions::{Action, collect_actions, take_actions_of};
 use super::activity::{Activities, Activity, ActivityKind};
-use super::contention::{Contention, runnable};
+use super::contention::Contention;
 use super::launch_overhead::LaunchOverhead;
 use super::program::Programs;
 use super::steps::{Step, Steps, Token};
 use crate::model::external_wait::external_wait_of;
 use crate::model::phases::{MAX_OVERHEAD_SHARE, Phase};
-use crate::model::poll_loop::Rounds;
 use crate::model::slices::ThreadSlices;
-use crate::model::timeline::{ThreadIndex, Timelines, beginning, last_launch, last_thread};
+use crate::model::timeline::{ThreadIndex, Timelines, beginning, last_launch, last_thread, runnable};
 use crate::model::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind};
 use spawnscope_data::parallel;
@@ -52,18 +49,16 @@ pub(super) fn write(
         let thread_actions = take_actions_of(&mut actions, thread);
         programs.add(|steps| {
             let writer = Writer {
+                timelines,
                 actions: thread_actions,
                 steps,
                 waits: &waits[tokens.clone()],
                 first_token: tokens.start as Token,
-                rounds: &timelines.rounds,
                 thread,
-                repeated_waits: &timelines.repeated_waits,
                 window,
                 contention: &contention,
-                call_ns: parameters.call_ns,
                 call_overhead_share: 0.0,
-                launch_overhead: LaunchOverhead::new(forest, parameters),
+                launch_overhead: LaunchOverhead { forest, parameters },
                 ended: end_of_process(forest, timelines, thread),
                 activities: Activities::new(forest, timelines, thread, parameters.fault_ns),
             };
@@ -97,8 +92,8 @@ fn makes_many_calls(activity: Activity) -> bool {
     !matches!(activity.stage.kind(), ActivityKind::Phase(Phase::Create) | ActivityKind::Supervise)
 }
 
-/// Writes the program of one thread.
 struct Writer<'w> {
+    timelines: &'w Timelines,
     /// The remaining actions, in descending order.
     actions: Vec<Action>,
     steps: &'w mut Steps,
@@ -106,15 +101,9 @@ struct Writer<'w> {
     waits: &'w [u32],
     /// The token of the first of them.
     first_token: Token,
-    /// The waits that ended in a round of a polling thread.
-    rounds: &'w Rounds,
     thread: ThreadIndex,
-    /// For each wait that timed out and was repeated, the wait that was not.
-    repeated_waits: &'w HashMap<u32, u32>,
     window: (Nanos, Nanos),
     contention: &'w Contention,
-    /// Overhead of recording per system call, in nanoseconds.
-    call_ns: f64,
     /// Overhead of recording system calls, as a share of the current stretch on the CPU.
     call_overhead_share: f64,
     launch_overhead: LaunchOverhead<'w>,
@@ -167,14 +156,7 @@ impl Writer<'_> {
         while let Some(action) = self.actions.pop_if(|action| action.at() <= until) {
             self.push_run(at, action.at());
             at = at.max(action.at());
-            self.steps.push(match action.kind() {
-                ActionKind::Wake(token) => Step::Wake(token),
-                ActionKind::Await(token) => Step::Wait(token, self.activities.at(action.at()), Nanos(0)),
-                ActionKind::Check(token) => Step::Check(token),
-                ActionKind::Spawn(child) => Step::Spawn(child),
-                ActionKind::Kill(thread) => Step::Kill(thread),
-                ActionKind::Killed => Step::Killed,
-            });
+            self.steps.push(action.step(|| self.activities.at(action.at())));
         }
         at
     }
@@ -198,26 +180,26 @@ impl Writer<'_> {
     /// that make many calls. Assumes that the calls are spread evenly over these.
     fn call_overhead_share_of(&self, slice: &SliceRow) -> f64 {
         let calls = slice.calls.unwrap_or(0);
-        if calls == 0 || self.call_ns == 0.0 {
+        if calls == 0 || self.launch_overhead.parameters.call_ns == 0.0 {
             return 0.0;
         }
         let pieces = self.activities.between(beginning(slice), slice.off);
         let with_calls = pieces.filter(|(_, activity)| makes_many_calls(*activity));
         let span: u64 = with_calls.map(|(span, _)| span.0).sum();
-        (f64::from(calls) * self.call_ns / span.max(1) as f64).min(MAX_OVERHEAD_SHARE)
+        (f64::from(calls) * self.launch_overhead.parameters.call_ns / span.max(1) as f64).min(MAX_OVERHEAD_SHARE)
     }
 
     /// Adds the steps for the time off the CPU after a slice.
     fn leave(&mut self, index: u32, slice: &SliceRow, lost: Nanos) {
         let activity = self.activities.at(slice.off);
-        let repeated = self.repeated_waits.get(&index).and_then(|last| self.token_of(*last));
+        let repeated = self.timelines.repeated_waits.get(&index).and_then(|last| self.token_of(*last));
         match (slice.reason, repeated, self.token_of(index)) {
             (LeftCpu::Created | LeftCpu::Preempted | LeftCpu::Ended, ..) => {}
             (_, Some(token), _) => self.steps.push(Step::TimedWait(token, activity, self.span_of(slice))),
             (_, None, Some(token)) => self.steps.push(Step::Wait(token, activity, self.span_of(slice))),
             (_, None, None) => self.sleep(slice),
         }
-        if let Some(round) = self.rounds.get(&(self.thread, slice.off)) {
+        if let Some(round) = self.timelines.rounds.get(&(self.thread, slice.off)) {
             (0..round.count).for_each(|_| self.steps.push(Step::Round(round.polling, activity)));
         }
         if let Some((from, _)) = runnable(slice).filter(|_| lost.0 > 0) {
@@ -225,7 +207,6 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns the token of the wait after a slice.
     fn token_of(&self, slice: u32) -> Option<Token> {
         let wait = self.waits.binary_search(&slice).ok();
         wait.map(|wait| self.first_token + wait as Token)

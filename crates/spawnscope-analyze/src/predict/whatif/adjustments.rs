@@ -14,10 +14,8 @@ use spawnscope_data::event::Nanos;
 /// another program held the CPU.
 const MAX_WAKE_UP: Nanos = Nanos(200_000);
 
-/// Changes to the launches of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Adjustments {
-    /// For each launch, whether it is removed.
     removed: Vec<bool>,
     /// For each launch, the remaining share of each phase.
     factors: Vec<[f32; Phase::ALL.len()]>,
@@ -32,7 +30,6 @@ pub struct Adjustments {
     pub(super) waits_for_exec: Vec<bool>,
     /// For each launch, whether its parent reaps it at once instead of sleeping through its end.
     pub(super) reaped_at_once: Vec<bool>,
-    /// Whether waits for a permission scanner are removed.
     pub no_scan: bool,
     /// The cache refill that work saves if the pause before it is removed.
     pub(super) refill: Refill,
@@ -42,11 +39,9 @@ pub struct Adjustments {
     /// How much less and how much more is saved if what was taken for start-up is work, and if what
     /// was taken for work is start-up, in nanoseconds.
     pub(super) guessed_ns: [f64; 2],
-    /// The new number of CPUs, if it changes.
     pub cpus: Option<u32>,
     /// Remaining share of the time for which programs outside of the recording held the CPUs.
     pub(super) contention: f64,
-    /// For each launch, whether anything changes.
     changed: Vec<bool>,
     /// Savings that no phase factor expresses, in nanoseconds.
     saved: HashMap<u32, f64>,
@@ -56,8 +51,6 @@ pub struct Adjustments {
 }
 
 impl Adjustments {
-    /// Returns adjustments without any change.
-    #[must_use]
     pub fn none(forest: &Forest<'_>) -> Adjustments {
         let count = forest.launches.len();
         Adjustments {
@@ -72,7 +65,6 @@ impl Adjustments {
         }
     }
 
-    /// Removes a launch and its descendants.
     pub(super) fn remove(&mut self, forest: &Forest<'_>, launch: u32) {
         self.changed[launch as usize] = true;
         self.remove_within(forest, &[launch as usize]);
@@ -86,7 +78,6 @@ impl Adjustments {
         }
     }
 
-    /// Scales a phase by `factor`.
     pub(super) fn scale(&mut self, launch: u32, phase: Phase, factor: f64) {
         self.changed[launch as usize] = true;
         self.factors[launch as usize][phase as usize] *= factor as f32;
@@ -135,7 +126,6 @@ impl Adjustments {
         }
     }
 
-    /// Removes the supervision of a launch by its parent.
     pub(super) fn drop_supervision(&mut self, launch: u32) {
         self.supervision[launch as usize] = 0.0;
     }
@@ -146,7 +136,6 @@ impl Adjustments {
         self.waits_for_exec[launch as usize] = true;
     }
 
-    /// Makes the parent reap a launch at once.
     pub(super) fn reap_at_once(&mut self, launch: u32) {
         self.changed[launch as usize] = true;
         self.reaped_at_once[launch as usize] = true;
@@ -157,8 +146,6 @@ impl Adjustments {
         self.waits_for_exec.contains(&true) || self.reaped_at_once.contains(&true)
     }
 
-    /// Whether a launch is removed.
-    #[must_use]
     pub fn is_removed(&self, launch: u32) -> bool {
         self.removed[launch as usize]
     }
@@ -169,7 +156,6 @@ impl Adjustments {
     }
 
     /// Returns the remaining share of an activity.
-    #[must_use]
     pub fn factor(&self, activity: Activity) -> f64 {
         if self.removed[activity.launch as usize] {
             return 0.0;
@@ -191,12 +177,8 @@ impl Adjustments {
         contention * self.factor_of_wait(activity, 0)
     }
 
-    /// Returns the remaining share of sleeps during an activity.
-    pub(super) fn factor_of_sleep(&self, activity: Activity) -> f64 {
-        self.factor_of_wait(activity, 1)
-    }
-
-    fn factor_of_wait(&self, activity: Activity, kind: usize) -> f64 {
+    /// `kind` is 0 for waits for a CPU, 1 for sleeps.
+    pub(super) fn factor_of_wait(&self, activity: Activity, kind: usize) -> f64 {
         let wait_factors = self.waits.get(&activity.launch).filter(|_| activity.is(Phase::Run));
         match wait_factors {
             Some(factors) if !self.is_removed(activity.launch) => f64::from(factors[kind]),
@@ -206,7 +188,6 @@ impl Adjustments {
 
     /// Returns the approximate savings of changed launches, grouped by program. Merged launches
     /// have one saving together. Callers use only the spread of these values, relative to their sum.
-    #[must_use]
     pub fn savings(&self, forest: &Forest<'_>) -> Vec<Vec<f64>> {
         let changed = (0..forest.launches.len()).filter(|index| self.changed[*index]);
         let mut savings: Vec<(u32, f64)> = changed

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 use super::adjustments::Adjustments;
-use super::refill::{CacheState, uncertainty_of};
+use super::refill::{CacheState, UNCERTAINTY};
 use crate::model::external_wait::ExternalWait;
 use crate::model::phases::Phase;
 use crate::model::timeline::ThreadIndex;
@@ -25,7 +25,6 @@ pub(super) struct EditedPrograms<'e> {
     /// States of threads that have ended, for the next threads: their memory is used again.
     #[expect(clippy::vec_box, reason = "the boxes move between `running` and this list")]
     unused: Vec<Box<RewriteState<'e>>>,
-    /// For each thread, whether it has ended.
     has_ended: Vec<bool>,
     /// For threads whose work became shorter because pauses were removed, the savings in
     /// nanoseconds.
@@ -73,12 +72,12 @@ impl<'e> EditedPrograms<'e> {
         // Threads end in any order, but the sum must not depend on it.
         self.savings.sort_by_key(|(thread, _)| *thread);
         let savings = self.savings.iter().flat_map(|(_, savings)| savings);
-        self.rewriter.adjustments.uncertainty_ns + uncertainty_of(savings.sum())
+        self.rewriter.adjustments.uncertainty_ns + UNCERTAINTY * savings.sum::<f64>()
     }
 
     fn start(&mut self, thread: ThreadIndex) {
         let Rewriter { programs, adjustments, .. } = self.rewriter;
-        if programs.is_independent(thread) && adjustments.keeps(programs.launch_of[thread as usize]) {
+        if programs.is_independent[thread as usize] && adjustments.keeps(programs.launch_of[thread as usize]) {
             return;
         }
         let begun = self.rewriter.begin(thread);
@@ -93,7 +92,7 @@ impl<'e> EditedPrograms<'e> {
     }
 
     fn finish(&mut self, mut rewriting: Box<RewriteState<'e>>) {
-        let savings = rewriting.cache.take_savings();
+        let savings = mem::take(&mut rewriting.cache.savings);
         if !savings.is_empty() {
             self.savings.push((rewriting.thread, savings));
         }
@@ -103,20 +102,12 @@ impl<'e> EditedPrograms<'e> {
 }
 
 impl Script for &mut EditedPrograms<'_> {
-    fn launch_of(&self) -> &[u32] {
-        &self.rewriter.programs.launch_of
+    fn programs(&self) -> &Programs {
+        self.rewriter.programs
     }
 
     fn signalled_at_start(&self) -> &[bool] {
         &self.rewriter.signalled_at_start
-    }
-
-    fn roots(&self) -> &[ThreadIndex] {
-        &self.rewriter.programs.roots
-    }
-
-    fn last(&self) -> ThreadIndex {
-        self.rewriter.programs.last
     }
 
     fn begin(&mut self, thread: ThreadIndex) {
@@ -183,11 +174,9 @@ struct Rewriter<'e> {
     first_new: Token,
 }
 
-/// A thread whose program is being rewritten.
 struct RewriteState<'e> {
     launch: u32,
     thread: ThreadIndex,
-    /// Number of recorded steps that have been rewritten.
     steps_done: usize,
     is_removed: bool,
     /// Work of the thread's own. `None` if it only supervises launches.
@@ -239,13 +228,13 @@ impl<'e> Rewriter<'e> {
         }
         if rewriting.awaits_exec && step.is_none_or(|step| is_after_exec(&step, rewriting.launch)) {
             rewriting.awaits_exec = false;
-            rewriting.written.push_back(Step::Wake(self.exec_token(rewriting.launch)));
+            rewriting.written.push_back(Step::Wake(self.new_token(rewriting.launch, NewToken::Exec)));
         }
         let before = rewriting.written.len();
         match step {
             Some(step) => self.rewrite_step(step, rewriting),
             None if mem::take(&mut rewriting.awaits_end) => {
-                rewriting.written.push_back(Step::Wake(self.end_token(rewriting.launch)));
+                rewriting.written.push_back(Step::Wake(self.new_token(rewriting.launch, NewToken::End)));
             }
             None => return false,
         }
@@ -268,7 +257,7 @@ impl<'e> Rewriter<'e> {
             Step::Sleep(_, activity, ExternalWait::Timer) if self.is_late_reaping(activity) => {
                 // The first sleep becomes a wait for the end of the child; the others are dropped.
                 if rewriting.last_late_reaping.replace(activity.launch) != Some(activity.launch) {
-                    written.push_back(Step::Wait(self.end_token(activity.launch), activity, Nanos(0)));
+                    written.push_back(Step::Wait(self.new_token(activity.launch, NewToken::End), activity, Nanos(0)));
                 }
             }
             Step::Sleep(span, _, ExternalWait::Scanner(_)) if self.adjustments.no_scan => cache.remove_pause(span),
@@ -295,7 +284,7 @@ impl<'e> Rewriter<'e> {
         match step {
             Step::Run(_, activity) | Step::Record(_, activity) => self.adjustments.factor(activity),
             Step::Lose(span, activity) => self.adjustments.factor_of_queue(span, activity),
-            Step::Sleep(_, activity, _) => self.adjustments.factor_of_sleep(activity),
+            Step::Sleep(_, activity, _) => self.adjustments.factor_of_wait(activity, 1),
             _ => 1.0,
         }
     }
@@ -308,7 +297,7 @@ impl<'e> Rewriter<'e> {
         written.push_back(Step::Spawn(child));
         if child == launch && self.adjustments.waits_for_exec[launch as usize] {
             let stage = Stage::new(Phase::Create, 0);
-            written.push_back(Step::Wait(self.exec_token(launch), Activity { launch, stage }, Nanos(0)));
+            written.push_back(Step::Wait(self.new_token(launch, NewToken::Exec), Activity { launch, stage }, Nanos(0)));
         }
     }
 
@@ -316,14 +305,6 @@ impl<'e> Rewriter<'e> {
         let is_reaped =
             self.adjustments.reaped_at_once[activity.launch as usize] && !self.adjustments.is_removed(activity.launch);
         activity.is(Phase::Reap) && is_reaped
-    }
-
-    fn exec_token(&self, launch: u32) -> Token {
-        self.new_token(launch, NewToken::Exec)
-    }
-
-    fn end_token(&self, launch: u32) -> Token {
-        self.new_token(launch, NewToken::End)
     }
 
     fn new_token(&self, launch: u32, purpose: NewToken) -> Token {
@@ -345,18 +326,8 @@ fn scale(span: Nanos, factor: f64) -> Option<Nanos> {
     (span.0 > 0).then_some(span)
 }
 
-/// Whether a step belongs to an activity after the launch's first exec.
 fn is_after_exec(step: &Step, launch: u32) -> bool {
-    let activity = match step {
-        Step::Run(_, activity)
-        | Step::Record(_, activity)
-        | Step::Lose(_, activity)
-        | Step::Wait(_, activity, _)
-        | Step::TimedWait(_, activity, _)
-        | Step::Round(_, activity)
-        | Step::Sleep(_, activity, _) => *activity,
-        Step::Check(_) | Step::Wake(_) | Step::Spawn(_) | Step::Kill(_) | Step::Killed => return false,
-    };
+    let Some(activity) = step.activity() else { return false };
     let is_after = matches!(activity.stage.kind(), ActivityKind::Phase(Phase::Load | Phase::Run | Phase::Teardown));
     activity.launch == launch && is_after && !activity.stage.is_before_execs()
 }

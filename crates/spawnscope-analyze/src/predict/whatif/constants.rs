@@ -54,9 +54,7 @@ const ZERO_TO_TWICE_SPREAD: f64 = 0.5;
 /// contains its own C library.
 const IDENTIFY_SPREAD: f64 = 0.1;
 
-/// Assumed spread of constants without a measured spread.
 const UNMEASURED_SPREAD: f64 = 0.2;
-/// Maximum relative spread of a measured constant.
 const MAX_SPREAD: f64 = 0.5;
 /// Maximum time of a fork by a small process on any machine, in nanoseconds. Larger values come
 /// from large processes or from a busy machine.
@@ -67,33 +65,31 @@ const MAX_VFORK_CREATE: f64 = 100_000.0;
 const USUAL_FREE_PER_COPY: f64 = 0.7;
 /// Plausible range of `free_per_copy`. A measurement outside of this range was disturbed.
 const FREE_PER_COPY_RANGE: [f64; 2] = [0.3, 1.5];
-/// Upper limit of `free_spread`.
 const MAX_FREE_SPREAD: f64 = 0.3;
 
 impl Constants {
-    /// Returns the constants of the machine that the recording was made on.
-    #[must_use]
     pub fn of(recording: &Recording, forest: &Forest<'_>) -> Constants {
         let min_fork = min_create(forest, &[Mechanism::Fork]);
         let (identify, identify_spread) = identification(recording);
-        let ratio = measured_ns(recording, Constant::PageFree).zip(measured_ns(recording, Constant::PageCopy));
+        let ratio = recording.measured_ns(Constant::PageFree).zip(recording.measured_ns(Constant::PageCopy));
         Constants {
-            fork_create: at_most(measured_ns(recording, Constant::ForkCreate).or(min_fork), MAX_FORK_CREATE),
-            vfork_create: at_most(
-                measured_ns(recording, Constant::VforkCreate)
-                    .or_else(|| min_create(forest, &[Mechanism::Vfork, Mechanism::PosixSpawn]))
-                    .or(min_fork),
-                MAX_VFORK_CREATE,
-            ),
+            fork_create: recording.measured_ns(Constant::ForkCreate).or(min_fork).map(|ns| ns.min(MAX_FORK_CREATE)),
+            vfork_create: recording
+                .measured_ns(Constant::VforkCreate)
+                .or_else(|| min_create(forest, &[Mechanism::Vfork, Mechanism::PosixSpawn]))
+                .or(min_fork)
+                .map(|ns| ns.min(MAX_VFORK_CREATE)),
             exec: exec_of_small(forest),
-            refill: measured_ns(recording, Constant::ForkExit)
-                .zip(measured_ns(recording, Constant::ColdForkExit))
+            refill: recording
+                .measured_ns(Constant::ForkExit)
+                .zip(recording.measured_ns(Constant::ColdForkExit))
                 .map(|(warm, cold)| Refill::measured(warm, cold, CALIBRATION_PAUSE))
                 .unwrap_or_default(),
             identify,
             identify_spread,
-            failed_lookup: measured_ns(recording, Constant::FailedOpen)
-                .map(|open| open + measured_ns(recording, Constant::RecordedCall).unwrap_or_default()),
+            failed_lookup: recording
+                .measured_ns(Constant::FailedOpen)
+                .map(|open| open + recording.measured_ns(Constant::RecordedCall).unwrap_or_default()),
             free_per_copy: ratio
                 .map(|(free, copy)| (free / copy).clamp(FREE_PER_COPY_RANGE[0], FREE_PER_COPY_RANGE[1]))
                 .or(Some(USUAL_FREE_PER_COPY)),
@@ -109,11 +105,6 @@ impl Constants {
     }
 }
 
-fn measured_ns(recording: &Recording, what: Constant) -> Option<f64> {
-    recording.measured(what).map(|row| row.ns)
-}
-
-/// Returns the shortest `create` of the launches by these mechanisms.
 fn min_create(forest: &Forest<'_>, mechanisms: &[Mechanism]) -> Option<f64> {
     let launches = forest.launches.iter();
     let created = launches.filter(|launch| launch.mechanism.is_some_and(|mechanism| mechanisms.contains(&mechanism)));
@@ -143,10 +134,6 @@ fn exec_of_small(forest: &Forest<'_>) -> Option<f64> {
 
 fn nanos(launch: &Launch<'_>, phase: Phase) -> Option<f64> {
     launch.phases.get(phase).map(|span| span.0 as f64)
-}
-
-fn at_most(value: Option<f64>, max: f64) -> Option<f64> {
-    value.map(|value| value.min(max))
 }
 
 /// Returns half the interquartile range as a share of the median.

@@ -24,22 +24,15 @@ const USUAL_REPEATABILITY: f64 = 0.035;
 /// single operations of the calibration more than whole commands.
 const MAX_REPEATABILITY: f64 = 0.1;
 
-/// What makes a prediction uncertain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Runs of one command differ.
     Runs,
-    /// Launches of one program differ.
     Launches,
     /// Costs that were measured separately or assumed, such as what a program does at its start.
     Costs,
-    /// The model.
     Model,
-    /// Threads that poll.
     Polling,
-    /// The replay error.
     Replay,
-    /// Waits with an unknown cause.
     UnknownWaits,
     /// CPUs that programs outside of the recording held.
     HeldCpus,
@@ -60,13 +53,38 @@ pub(super) struct Margins {
 }
 
 impl Margins {
+    /// Computes the margins of a predicted wall and of a saving, in nanoseconds. `savings` are those of
+    /// the changed launches, by program: their standard error is what a bootstrap over the launches of
+    /// each program would converge to. `costs` is the standard deviation of separately measured or
+    /// assumed costs, as a share of the saving, `polling` how much waits for polling threads may be
+    /// wrong.
+    pub(super) fn new(
+        [predicted, saved]: [f64; 2],
+        savings: &[Vec<f64>],
+        costs: f64,
+        replay_error: f64,
+        polling: Nanos,
+        repeatability: Option<f64>,
+    ) -> Margins {
+        let saved = saved.abs();
+        let [model, between] = MODEL_ERROR.map(|share| share * saved);
+        Margins {
+            drift: drift(repeatability) * predicted,
+            between,
+            launches: DEVIATIONS * relative_error(savings) * saved,
+            costs: DEVIATIONS * costs * saved,
+            model,
+            polling: if saved < 1.0 { 0.0 } else { polling.0 as f64 },
+            replay: replay_error.abs() * predicted,
+        }
+    }
+
     /// Returns the margin of the saving, in which most of the drift cancels.
     pub(super) fn saving(&self) -> f64 {
         [self.between, self.launches, self.costs, self.model, self.polling].into_iter().fold(0.0, f64::hypot)
             + self.replay
     }
 
-    /// Returns the margin of the wall.
     pub(super) fn wall(&self) -> f64 {
         (self.saving() - self.replay).hypot(self.drift) + self.replay
     }
@@ -91,41 +109,6 @@ impl Margins {
             (cpus, Cause::HeldCpus),
         ];
         causes.into_iter().max_by(|one, other| one.0.total_cmp(&other.0)).map_or(Cause::Runs, |(_, cause)| cause)
-    }
-}
-
-/// What margins are computed from.
-pub(super) struct Evidence<'e> {
-    /// The predicted wall and the saving, in nanoseconds.
-    pub(super) predicted: f64,
-    pub(super) saved: f64,
-    /// The savings of the changed launches, by program.
-    pub(super) savings: &'e [Vec<f64>],
-    /// The standard deviation of separately measured or assumed costs, as a share of the saving.
-    pub(super) costs: f64,
-    /// The replay error.
-    pub(super) replay_error: f64,
-    /// How much waits for polling threads may be wrong.
-    pub(super) polling: Nanos,
-    /// The measured relative standard deviation between runs.
-    pub(super) repeatability: Option<f64>,
-}
-
-impl Evidence<'_> {
-    /// Computes the margins. The standard error of the summed savings is what a bootstrap over the
-    /// launches of each program would converge to.
-    pub(super) fn margins(&self) -> Margins {
-        let saved = self.saved.abs();
-        let [model, between] = MODEL_ERROR.map(|share| share * saved);
-        Margins {
-            drift: drift(self.repeatability) * self.predicted,
-            between,
-            launches: DEVIATIONS * relative_error(self.savings) * saved,
-            costs: DEVIATIONS * self.costs * saved,
-            model,
-            polling: if saved < 1.0 { 0.0 } else { self.polling.0 as f64 },
-            replay: self.replay_error.abs() * self.predicted,
-        }
     }
 }
 
@@ -171,7 +154,6 @@ fn relative_error(strata: &[Vec<f64>]) -> f64 {
     error / sum
 }
 
-/// Returns the standard error of the sum of these values.
 fn standard_error(values: &[f64]) -> f64 {
     let (count, sum) = (values.len() as f64, values.iter().sum::<f64>());
     if values.len() < MIN_VALUES {
@@ -202,16 +184,7 @@ mod tests {
 
     #[test]
     fn no_wall_is_more_certain_than_the_machine_repeats_itself() {
-        let evidence = |repeatability| Evidence {
-            predicted: 100e6,
-            saved: 0.0,
-            savings: &[],
-            costs: 0.0,
-            replay_error: 0.0,
-            polling: Nanos(0),
-            repeatability,
-        };
-        let margin = |repeatability| evidence(repeatability).margins().wall() / 1e6;
+        let margin = |repeatability| Margins::new([100e6, 0.0], &[], 0.0, 0.0, Nanos(0), repeatability).wall() / 1e6;
         assert_eq!([Some(0.0), Some(0.001), Some(0.02), Some(9.0)].map(margin), [1.0, 1.0, 3.92, 19.6]);
         assert!((6.0..8.0).contains(&margin(None)), "{}", margin(None));
     }

@@ -24,34 +24,25 @@ use crate::predict::replay::simulate::simulate;
 use crate::predict::replay::{Replay, critical_path_of};
 use adjustments::Adjustments;
 use apply::EditedPrograms;
-use changes::{Change, Context};
+use changes::Change;
 use constants::Constants;
 pub use interval::Cause;
-use interval::{Evidence, Narrowed};
+use interval::{Margins, Narrowed};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::parallel;
-use spawnscope_data::rows::Recording;
 pub use takeover::Takeover;
 
-/// A change, and the launches that it is requested for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AppliedChange {
-    /// The change.
     pub change: Change,
-    /// The launches, by index.
     pub launches: Vec<u32>,
 }
 
-/// The input of a what-if.
 #[derive(Clone, Copy)]
 pub struct WhatIf<'w, 'a> {
-    /// The launches of the recording.
     pub forest: &'w Forest<'a>,
-    /// The threads of the launches.
     pub timelines: &'w Timelines,
-    /// The replay of the recording.
     pub replay: &'w Replay,
-    /// The costs of creating a process on the recorded machine.
     pub constants: &'w Constants,
 }
 
@@ -62,10 +53,8 @@ const MAX_CONCURRENT_LAUNCHES: usize = 300_000;
 /// does not model caches and clock rates.
 const SPREAD_OF_CPUS: f64 = 0.2;
 
-/// The predicted effect of changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// The measured wall.
     pub wall: Nanos,
     /// The measured wall without the known overhead of recording.
     pub unrecorded: Nanos,
@@ -103,7 +92,6 @@ pub struct Prediction {
 impl Prediction {
     /// Returns the saving: expected value, lower and upper end of the confidence interval. All are
     /// at least zero.
-    #[must_use]
     pub fn saving(&self) -> [Nanos; 3] {
         let expected = self.unrecorded.since(self.predicted);
         let [_, more] = self.unknown_shift();
@@ -116,7 +104,6 @@ impl Prediction {
     /// Combines predictions for several recordings of one command. The result is their median, with
     /// the interval of the median: what differs between runs is a smaller part of it, the rest
     /// remains. `None` if there are none.
-    #[must_use]
     pub fn of_several(all: &[Prediction]) -> Option<Prediction> {
         let mut sorted: Vec<&Prediction> = all.iter().collect();
         sorted.sort_by_key(|each| each.predicted);
@@ -150,32 +137,6 @@ impl Prediction {
     }
 }
 
-/// The launches that a change applies to.
-struct AffectedLaunches {
-    /// Launches that this change removed.
-    removed: Vec<u32>,
-    /// The other launches that this change applies to. Another change may remove them.
-    others: Vec<u32>,
-}
-
-impl AffectedLaunches {
-    fn of(applied: &AppliedChange, context: Context<'_, '_>, adjustments: &mut Adjustments) -> AffectedLaunches {
-        let mut before: HashSet<u32> = applied.launches.iter().copied().collect();
-        before.retain(|launch| !adjustments.is_removed(*launch));
-        let affected = applied.change.edit(context, &applied.launches, adjustments).into_iter();
-        let (removed, others) = affected.partition(|launch| before.contains(launch) && adjustments.is_removed(*launch));
-        AffectedLaunches { removed, others }
-    }
-
-    /// Returns the launches, without launches that another change removed.
-    fn without_removed_by_others(mut self, adjustments: &Adjustments) -> Vec<u32> {
-        self.others.retain(|launch| !adjustments.is_removed(*launch));
-        self.removed.extend(self.others);
-        self.removed.sort_unstable();
-        self.removed
-    }
-}
-
 impl WhatIf<'_, '_> {
     /// Predicts the wall with each of several sets of changes, as many concurrently as memory
     /// allows.
@@ -191,8 +152,6 @@ impl WhatIf<'_, '_> {
         firsts.iter().map(of).collect()
     }
 
-    /// Predicts the wall with all changes together.
-    #[must_use]
     pub fn predict(&self, changes: &[AppliedChange]) -> Prediction {
         let (adjustments, changed) = self.adjustments(changes);
         let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
@@ -210,16 +169,9 @@ impl WhatIf<'_, '_> {
         // At most the whole saving is uncertain.
         let costs = (uncertainty / savings.iter().flatten().sum::<f64>().max(1.0)).min(1.0);
         let repeatability = self.constants.repeatability;
-        let evidence = Evidence {
-            predicted,
-            saved: wall - predicted,
-            savings: &savings,
-            costs: costs.hypot(adjustments.cpus.map_or(0.0, |_| SPREAD_OF_CPUS)),
-            replay_error: error,
-            polling: self.timelines.polling_uncertainty,
-            repeatability,
-        };
-        let margins = evidence.margins();
+        let costs = costs.hypot(adjustments.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
+        let polling = self.timelines.polling_uncertainty;
+        let margins = Margins::new([predicted, wall - predicted], &savings, costs, error, polling, repeatability);
         let saved = (wall - predicted).max(0.0);
         let unknown = self.unknown_waits(&adjustments, &changed, saved, predicted);
         let held_by_others = self.held_by_others(&adjustments, predicted);
@@ -283,7 +235,7 @@ impl WhatIf<'_, '_> {
         saved: f64,
         predicted: f64,
     ) -> Option<[Nanos; 2]> {
-        let unknown = self.timelines.unknown()?;
+        let unknown = self.timelines.unknown.as_ref()?;
         let changed: Vec<u32> = changed.iter().flatten().copied().collect();
         let shift = unknown.shift(self.forest, &changed);
         let less = (shift.may_stay.0 as f64).min(saved);
@@ -301,8 +253,6 @@ impl WhatIf<'_, '_> {
         Some([Nanos(less as u64), Nanos(more as u64)])
     }
 
-    /// Returns the wall without the known overhead of recording.
-    #[must_use]
     pub fn unrecorded(&self) -> Nanos {
         Nanos(self.as_measured(self.replay.unrecorded).round() as u64)
     }
@@ -317,30 +267,8 @@ impl WhatIf<'_, '_> {
         measured * played.0 as f64
     }
 
-    /// Returns the critical path with all changes together.
-    #[must_use]
     pub fn critical_path(&self, changes: &[AppliedChange]) -> CriticalPath {
         self.path_with(&self.adjustments(changes).0)
-    }
-
-    /// Returns what takes over if changes save far less than they remove from the recorded critical
-    /// path.
-    #[must_use]
-    pub fn takeover(
-        &self,
-        changes: &[AppliedChange],
-        saved: Nanos,
-        path: &CriticalPath,
-        recording: &Recording,
-    ) -> Option<Takeover> {
-        // The overhead of recording is on the path, and in no saving.
-        let wall = path.wall.since(self.replay.measured.since(self.unrecorded()));
-        if !takeover::is_possible(wall, saved) {
-            return None;
-        }
-        let (adjustments, _) = self.adjustments(changes);
-        let remaining = takeover::without_removed(path, &adjustments);
-        takeover::takeover(wall, &remaining, || self.path_with(&adjustments), saved, recording)
     }
 
     fn path_with(&self, adjustments: &Adjustments) -> CriticalPath {
@@ -351,17 +279,23 @@ impl WhatIf<'_, '_> {
     }
 
     fn adjustments(&self, changes: &[AppliedChange]) -> (Adjustments, Vec<Vec<u32>>) {
-        let context = Context {
-            forest: self.forest,
-            timelines: self.timelines,
-            constants: self.constants,
-            cpus: self.replay.cpus,
-        };
         let mut adjustments = Adjustments::none(self.forest);
         adjustments.refill = self.constants.refill;
-        let changed: Vec<AffectedLaunches> =
-            changes.iter().map(|applied| AffectedLaunches::of(applied, context, &mut adjustments)).collect();
-        let changed = changed.into_iter().map(|affected| affected.without_removed_by_others(&adjustments)).collect();
+        let mut changed = Vec::with_capacity(changes.len());
+        for applied in changes {
+            let mut before: HashSet<u32> = applied.launches.iter().copied().collect();
+            before.retain(|launch| !adjustments.is_removed(*launch));
+            let affected = applied.change.edit(*self, &applied.launches, &mut adjustments).into_iter();
+            let is_removed = |launch: &u32| before.contains(launch) && adjustments.is_removed(*launch);
+            changed.push(affected.partition::<Vec<u32>, _>(is_removed));
+        }
+        // Another change may have removed the launches that this one did not remove.
+        let changed = changed.into_iter().map(|(mut affected, others)| {
+            affected.extend(others.into_iter().filter(|launch| !adjustments.is_removed(*launch)));
+            affected.sort_unstable();
+            affected
+        });
+        let changed = changed.collect();
         (adjustments, changed)
     }
 }

@@ -2,8 +2,6 @@
 //! the work after it. Without the pause, this work is shorter. The clock rate does not change, but
 //! after a pause each cache line must be read from memory once.
 
-use std::mem;
-
 use spawnscope_data::event::Nanos;
 
 /// Time constant of refilling, in nanoseconds of work: after this much work, 1 - 1/e of the lost
@@ -16,8 +14,7 @@ const REFILL_NS: f64 = 780_000.0;
 const LOSS_NS: f64 = 1_600_000.0;
 /// Maximum share of work that can be refilling.
 const MAX_SHARE_OF_WORK: f64 = 0.7;
-/// Relative uncertainty of the computed savings.
-const UNCERTAINTY: f64 = 0.25;
+pub(super) const UNCERTAINTY: f64 = 0.25;
 
 /// The refill time after a pause in which all cache contents are lost, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,7 +23,6 @@ pub struct Refill(f64);
 impl Refill {
     /// Computes the refill time from the durations of the same work without a pause before it
     /// (`warm`) and after a pause (`cold`).
-    #[must_use]
     pub fn measured(warm: f64, cold: f64, pause: Nanos) -> Refill {
         let share = completed_share(cold, REFILL_NS) * completed_share(pause.0 as f64, LOSS_NS);
         Refill(((cold - warm) / share).clamp(0.0, REFILL_NS * MAX_SHARE_OF_WORK))
@@ -49,7 +45,7 @@ pub(super) struct CacheState {
     /// Nanoseconds of work since the removed pause.
     worked: f64,
     /// By how many nanoseconds each stretch of work became shorter, in chronological order.
-    savings: Vec<f64>,
+    pub(super) savings: Vec<f64>,
 }
 
 impl CacheState {
@@ -57,14 +53,12 @@ impl CacheState {
         CacheState { refill, lost: 0.0, worked: 0.0, savings: Vec::new() }
     }
 
-    /// Handles a pause that is removed.
     pub(super) fn remove_pause(&mut self, pause: Nanos) {
         let still_lost = self.lost * (1.0 - completed_share(self.worked, REFILL_NS));
         self.lost = self.refill.after(pause).max(still_lost);
         self.worked = 0.0;
     }
 
-    /// Handles a pause that is kept.
     pub(super) fn keep_pause(&mut self) {
         self.lost = 0.0;
     }
@@ -81,16 +75,6 @@ impl CacheState {
         self.savings.push(saved);
         Nanos((work.0 as f64 - saved).round() as u64)
     }
-
-    /// Removes and returns the savings.
-    pub(super) fn take_savings(&mut self) -> Vec<f64> {
-        mem::take(&mut self.savings)
-    }
-}
-
-/// Returns the uncertainty of a saving, in nanoseconds.
-pub(super) fn uncertainty_of(saved: f64) -> f64 {
-    saved * UNCERTAINTY
 }
 
 /// Returns the completed share of an exponential process after this time.
@@ -135,7 +119,7 @@ mod tests {
         assert_eq!(one.shorten(Nanos(100_000)), two.shorten(Nanos(100_000)));
         one.keep_pause();
         assert_eq!(one.shorten(Nanos(100_000)), Nanos(100_000));
-        assert!(uncertainty_of(two.take_savings().iter().sum()) > 0.0);
+        assert!(two.savings.iter().sum::<f64>() > 0.0);
     }
 
     #[test]

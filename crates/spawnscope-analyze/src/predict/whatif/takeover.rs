@@ -7,6 +7,7 @@ use crate::model::phases::Phase;
 use crate::path::critical_path::{Charges, CriticalPath};
 use crate::path::spent::{Spent, where_the_wall_went};
 use crate::predict::whatif::adjustments::Adjustments;
+use crate::predict::whatif::{AppliedChange, WhatIf};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Recording;
 use spawnscope_data::units::time;
@@ -19,17 +20,13 @@ const MIN_SAVED: f64 = 0.5;
 /// Activity that determines the wall after a change, and did not before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Takeover {
-    /// The part of the recorded critical path that the change removes.
     pub removed: Nanos,
-    /// The activity that grows most on the path.
     pub by: Spent,
-    /// By how much it grows.
     pub grows: Nanos,
 }
 
 impl Takeover {
     /// Returns a sentence without a full stop, for a change that saves `saved`.
-    #[must_use]
     pub fn sentence(&self, saved: Nanos) -> String {
         let [removed, grows, saved] = [self.removed, self.grows, saved].map(time);
         let by = self.by.description();
@@ -39,13 +36,44 @@ impl Takeover {
     }
 }
 
-/// Whether a change that saves this much of the wall may save far less than it removes.
-pub(super) fn is_possible(wall: Nanos, saved: Nanos) -> bool {
-    (saved.0 as f64) < MIN_SAVED * wall.0 as f64
+impl WhatIf<'_, '_> {
+    /// Returns what takes over if changes save far less than they remove from the recorded critical
+    /// path: compares that path without what they remove with the path of the replay with them.
+    pub fn takeover(
+        &self,
+        changes: &[AppliedChange],
+        saved: Nanos,
+        path: &CriticalPath,
+        recording: &Recording,
+    ) -> Option<Takeover> {
+        // The overhead of recording is on the path, and in no saving.
+        let wall = path.wall.since(self.replay.measured.since(self.unrecorded()));
+        let is_far_less = |removed: Nanos| (saved.0 as f64) < MIN_SAVED * removed.0 as f64;
+        if !is_far_less(wall) {
+            return None;
+        }
+        let (adjustments, _) = self.adjustments(changes);
+        let remaining = without_removed(path, &adjustments);
+        let removed = wall.since(remaining.wall);
+        if (removed.0 as f64) < MIN_REMOVED * wall.0 as f64 || !is_far_less(removed) {
+            return None;
+        }
+        let remaining = where_the_wall_went(&remaining, recording);
+        let was = |what: &Spent| remaining.iter().find(|(other, _)| other == what).map_or(Nanos(0), |(_, time)| *time);
+        let after = where_the_wall_went(&self.path_with(&adjustments), recording);
+        let grown: Vec<(Nanos, Spent)> = after.into_iter().map(|(what, time)| (time.since(was(&what)), what)).collect();
+        // If no activity took over, the path and the replay would contradict each other.
+        debug_assert!(
+            grown.iter().map(|(grows, _)| grows.0).sum::<u64>() * 2 >= removed.since(saved).0,
+            "{removed:?} of the path would go, {saved:?} would be saved, and nothing takes over: {grown:?}"
+        );
+        let (grows, by) = grown.into_iter().max_by_key(|(grows, _)| *grows)?;
+        Some(Takeover { removed, by, grows })
+    }
 }
 
 /// Returns the recorded critical path without what the adjustments remove from it.
-pub(super) fn without_removed(path: &CriticalPath, adjustments: &Adjustments) -> CriticalPath {
+fn without_removed(path: &CriticalPath, adjustments: &Adjustments) -> CriticalPath {
     let launches = (0..).zip(&path.launches).map(|(launch, charges)| {
         let mut remains = Charges::default();
         if adjustments.is_removed(launch) {
@@ -68,31 +96,4 @@ pub(super) fn without_removed(path: &CriticalPath, adjustments: &Adjustments) ->
     };
     path.wall = path.sum();
     path
-}
-
-/// Compares the recorded path without what a change removes (`remaining`) with the path of the
-/// replay with the change (`after`). `None` if the saving is in proportion to what is removed.
-pub(super) fn takeover(
-    wall: Nanos,
-    remaining: &CriticalPath,
-    after: impl FnOnce() -> CriticalPath,
-    saved: Nanos,
-    recording: &Recording,
-) -> Option<Takeover> {
-    let removed = wall.since(remaining.wall);
-    let is_large = removed.0 as f64 >= MIN_REMOVED * wall.0 as f64;
-    if !is_large || saved.0 as f64 >= MIN_SAVED * removed.0 as f64 {
-        return None;
-    }
-    let remaining = where_the_wall_went(remaining, recording);
-    let was = |what: &Spent| remaining.iter().find(|(other, _)| other == what).map_or(Nanos(0), |(_, time)| *time);
-    let grown = where_the_wall_went(&after(), recording).into_iter().map(|(what, time)| (time.since(was(&what)), what));
-    let grown: Vec<(Nanos, Spent)> = grown.collect();
-    // If no activity took over, the path and the replay would contradict each other.
-    debug_assert!(
-        grown.iter().map(|(grows, _)| grows.0).sum::<u64>() * 2 >= removed.since(saved).0,
-        "{removed:?} of the path would go, {saved:?} would be saved, and nothing takes over: {grown:?}"
-    );
-    let (grows, by) = grown.into_iter().max_by_key(|(grows, _)| *grows)?;
-    Some(Takeover { removed, by, grows })
 }

@@ -19,37 +19,26 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::{Info, Recording};
 use spawnscope_data::units::counted;
 
-/// A change as the user requested it.
 #[derive(Clone, Debug)]
 pub struct RequestedChange {
-    /// The change.
     pub change: Change,
-    /// The text as typed.
     pub text: String,
     /// Selects the launches that the change applies to. `None` selects all launches.
     pub selector: Option<Selector>,
 }
 
 impl RequestedChange {
-    /// Returns a change to all launches.
-    #[must_use]
     pub fn of_all(text: impl Into<String>, change: Change) -> RequestedChange {
         RequestedChange { change, text: text.into(), selector: None }
     }
 }
 
-/// The predicted effect of changes.
 #[derive(Clone, Debug)]
 pub struct WhatIfReport {
-    /// Name of the collector of the recording.
     pub collector: String,
-    /// Number of recordings of the command.
     pub runs: usize,
-    /// The predicted wall with its confidence interval.
     pub prediction: Prediction,
-    /// Every change, with the numbers of changed and of selected launches.
     pub changes: Vec<ChangeEffect>,
-    /// How the predicted wall is spent.
     pub where_the_wall_went: Vec<(Spent, Nanos)>,
     /// The forks that remain although all their launches are removed: the most frequent name and
     /// its count.
@@ -60,37 +49,26 @@ pub struct WhatIfReport {
     pub critical_after: Vec<CriticalProgram>,
 }
 
-/// A change and its effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeEffect {
-    /// The text as typed.
     pub text: String,
-    /// The change.
     pub change: Change,
-    /// Number of changed launches.
     pub launches: u64,
-    /// Number of selected launches.
     pub selected: u64,
 }
 
-/// A program on the critical path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CriticalProgram {
-    /// The program's display name.
     pub label: Vec<u8>,
-    /// The program's time on the critical path.
     pub critical: Nanos,
     /// The part of this time that is not `run`.
     pub tax: Nanos,
 }
 
-/// Why nothing can be predicted.
 #[derive(Debug, thiserror::Error)]
 pub enum WhatIfError {
-    /// No launch matches the selection.
     #[error("no launch matches `{0}`")]
     NothingSelected(String),
-    /// No launch matches the selection by line.
     #[error("no launch matches `{0}`")]
     NoLineSelected(String),
     /// The line only calls a function that requests launches.
@@ -98,15 +76,7 @@ pub enum WhatIfError {
         "no launch matches `{requested}`; that line calls functions that requested {launches}, most of them at {call_site} \
          (select these with `line={call_site}`)"
     )]
-    OnlyCalls {
-        /// The text as typed.
-        requested: String,
-        /// Number of launches, in words.
-        launches: String,
-        /// The call site of most of these launches.
-        call_site: String,
-    },
-    /// The selection needs data that the recording lacks.
+    OnlyCalls { requested: String, launches: String, call_site: String },
     #[error(transparent)]
     Selection(#[from] SelectError),
     /// The recording was made with `-p` or `-a`, or the recorder was killed.
@@ -114,7 +84,6 @@ pub enum WhatIfError {
         "this recording contains no complete command, so there is no wall to predict: record one with `spawnscope record -- CMD`"
     )]
     NoWall,
-    /// The replay error is too large.
     #[error(
         "no prediction: {}; record the command to its end, or with fewer lost events",
         unreliable_text(*.0)
@@ -126,7 +95,6 @@ pub enum WhatIfError {
          (`sudo spawnscope record -- CMD`)"
     )]
     NoWaits,
-    /// The recording is still in progress.
     #[error("this recording is still in progress: the wall time is known when the command has ended")]
     IsLive,
 }
@@ -165,7 +133,14 @@ pub fn whatif_report(
         collector: recording.info.collector.clone(),
         runs: 1,
         forks_left: forks_left(forest, &removed),
-        changes: changed.map(|((requested, applied), affected)| effect_of(requested, applied, affected)).collect(),
+        changes: changed
+            .map(|((requested, applied), affected)| ChangeEffect {
+                text: requested.text.clone(),
+                change: requested.change,
+                launches: affected.len() as u64,
+                selected: applied.launches.len() as u64,
+            })
+            .collect(),
         prediction,
         takeover,
         where_the_wall_went: where_the_wall_went(&path, recording),
@@ -175,7 +150,6 @@ pub fn whatif_report(
 
 /// Combines the reports of several recordings of one command. What is not a number is that of the
 /// recording with the median prediction. `None` if there are none.
-#[must_use]
 pub fn of_several(mut reports: Vec<WhatIfReport>) -> Option<WhatIfReport> {
     let predictions: Vec<Prediction> = reports.iter().map(|report| report.prediction.clone()).collect();
     let prediction = Prediction::of_several(&predictions)?;
@@ -184,7 +158,6 @@ pub fn of_several(mut reports: Vec<WhatIfReport>) -> Option<WhatIfReport> {
     Some(WhatIfReport { prediction, runs, ..reports.swap_remove(median) })
 }
 
-/// Returns why a recording has no wall.
 fn no_wall(info: &Info) -> WhatIfError {
     if info.is_live && !info.command.is_empty() { WhatIfError::IsLive } else { WhatIfError::NoWall }
 }
@@ -203,7 +176,6 @@ fn resolve(requested: &RequestedChange, forest: &Forest<'_>) -> Result<AppliedCh
     Ok(AppliedChange { change: requested.change, launches })
 }
 
-/// Returns the error for a selection by line that matches no launch.
 fn no_line(requested: &RequestedChange, selector: &Selector, forest: &Forest<'_>) -> WhatIfError {
     let text = requested.text.clone();
     match selector.called_from(forest) {
@@ -229,15 +201,6 @@ fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u
         }
     }
     remaining.into_iter().max_by_key(|(label, count)| (*count, Reverse(label.clone())))
-}
-
-fn effect_of(requested: &RequestedChange, applied: &AppliedChange, affected: &[u32]) -> ChangeEffect {
-    ChangeEffect {
-        text: requested.text.clone(),
-        change: requested.change,
-        launches: affected.len() as u64,
-        selected: applied.launches.len() as u64,
-    }
 }
 
 fn critical_programs(path: &CriticalPath, forest: &Forest<'_>) -> Vec<CriticalProgram> {

@@ -19,33 +19,25 @@ pub(super) enum ChildEventKind {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChildEvent {
     pub(super) at: Nanos,
-    /// Index of the child in the forest.
     pub(super) child: u32,
     pub(super) kind: ChildEventKind,
 }
 
 /// The events of the children of each launch, by time.
-#[derive(Clone, Debug)]
-pub(super) struct ChildEvents(GroupedItems<ChildEvent>);
+pub(super) type ChildEvents = GroupedItems<ChildEvent>;
 
-impl ChildEvents {
-    pub(super) fn new(forest: &Forest<'_>) -> ChildEvents {
-        let mut events: Vec<(u32, ChildEvent)> = Vec::with_capacity(forest.launches.len());
-        for (child, launch) in (0..).zip(&forest.launches) {
-            let Some(parent) = forest.parent(child as usize) else {
-                continue;
-            };
-            let end = end_of(launch).map(|at| (at, ChildEventKind::Ended));
-            let of_child = end.into_iter().chain(release_of(launch));
-            events.extend(of_child.map(|(at, kind)| (parent as u32, ChildEvent { at, child, kind })));
-        }
-        events.sort_unstable_by_key(|(parent, event)| (*parent, event.at, event.child));
-        ChildEvents(GroupedItems::new(forest.launches.len(), events))
+pub(super) fn child_events(forest: &Forest<'_>) -> ChildEvents {
+    let mut events: Vec<(u32, ChildEvent)> = Vec::with_capacity(forest.launches.len());
+    for (child, launch) in (0..).zip(&forest.launches) {
+        let Some(parent) = forest.parent(child as usize) else {
+            continue;
+        };
+        let end = end_of(launch).map(|at| (at, ChildEventKind::Ended));
+        let of_child = end.into_iter().chain(release_of(launch));
+        events.extend(of_child.map(|(at, kind)| (parent as u32, ChildEvent { at, child, kind })));
     }
-
-    pub(super) fn of_launch(&self, launch: u32) -> &[ChildEvent] {
-        self.0.items_of(launch as usize)
-    }
+    events.sort_unstable_by_key(|(parent, event)| (*parent, event.at, event.child));
+    GroupedItems::new(forest.launches.len(), events)
 }
 
 /// Returns when a launch could be reaped or, if that is unknown, when its exit began.

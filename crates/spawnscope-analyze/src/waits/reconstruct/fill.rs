@@ -175,7 +175,6 @@ impl Stretch {
     }
 }
 
-/// Returns the waits that the collector recorded.
 fn recorded_waits(timelines: &Timelines, thread: ThreadIndex) -> Vec<Wait> {
     let slices = timelines.slices(thread).iter();
     let waits = slices.filter_map(|slice| {
@@ -205,7 +204,7 @@ fn stretches(
     lifetime: &Lifetime,
     recorded: &[Wait],
 ) -> Vec<Stretch> {
-    let ends = events.of_launch(lifetime.launch).iter();
+    let ends = events.items_of(lifetime.launch as usize).iter();
     let ends =
         ends.filter(|event| event.kind != ChildEventKind::Executed && lifetime.has_created(timelines, event.child));
     let mut points: Vec<(Nanos, Option<(u32, bool)>)> =

@@ -8,7 +8,7 @@ mod events;
 mod fill;
 mod ties;
 
-use events::ChildEvents;
+use events::{ChildEvents, child_events};
 
 use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
@@ -27,13 +27,13 @@ pub fn reconstruct(
     if recording.info.sees_scheduler() || forest.root.is_none() {
         return timelines;
     }
-    let events = ChildEvents::new(forest);
+    let events = child_events(forest);
     let (mut unknown, reaps) = ties::tie(forest, &events, &mut timelines);
     let (slices, more) = fill::fill(forest, &events, threads, &timelines);
     unknown.extend(more);
     timelines = timelines.with_slices(slices);
     let creations = creations(recording, forest, &events);
-    timelines.unknown = Some(UnknownWaits::new(unknown, reaps, creations));
+    timelines.unknown = Some(UnknownWaits { waits: unknown, reaps, creations });
     timelines
 }
 
@@ -84,7 +84,7 @@ fn slice(task: TaskId, on: Nanos, off: Nanos, reason: LeftCpu) -> SliceRow {
 /// Returns, for each launch, the time of its parent that was the creation of the launch. Zero if
 /// the creation is known.
 fn creations(recording: &Recording, forest: &Forest<'_>, events: &ChildEvents) -> Vec<Creation> {
-    let measured = |what| recording.measured(what).map_or(Nanos(0), |row| Nanos(row.ns as u64));
+    let measured = |what| Nanos(recording.measured_ns(what).unwrap_or_default() as u64);
     let [fork, vfork] = [Constant::ForkCreate, Constant::VforkCreate].map(measured);
     let mut all = vec![Creation::default(); forest.launches.len()];
     for parent in 0..forest.launches.len() {
@@ -107,7 +107,7 @@ fn creations(recording: &Recording, forest: &Forest<'_>, events: &ChildEvents) -
 /// Returns the children of a parent whose creation is unknown, each with the time since the last
 /// known event of the parent or of its children.
 fn before_creations(forest: &Forest<'_>, events: &ChildEvents, parent: usize) -> Vec<(usize, Nanos)> {
-    let events_of_children = events.of_launch(parent as u32);
+    let events_of_children = events.items_of(parent);
     let launch = &forest.launches[parent];
     let mut before = launch.start();
     let mut spans = Vec::new();

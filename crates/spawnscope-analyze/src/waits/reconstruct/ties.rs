@@ -108,7 +108,7 @@ fn supposed_reaps<'f>(
     waker: Option<u32>,
 ) -> impl Iterator<Item = SupposedReap> + use<'f> {
     let (start, wait_end) = (slice.off, returned_at(slice).unwrap_or(slice.off));
-    let events = events.of_launch(parent);
+    let events = events.items_of(parent as usize);
     let first = events.partition_point(|event| event.at <= start);
     let during = events[first..].iter().take_while(move |event| event.at <= wait_end);
     let others = during.filter(move |event| event.kind == ChildEventKind::Ended && Some(event.child) != waker);
@@ -120,7 +120,6 @@ struct TieFinder<'t> {
     forest: &'t Forest<'t>,
     events: &'t ChildEvents,
     timelines: &'t Timelines,
-    /// The thread with which each launch ended.
     last: &'t HashMap<u32, ThreadIndex>,
     running: &'t RunningThreads,
 }
@@ -128,7 +127,7 @@ struct TieFinder<'t> {
 impl TieFinder<'_> {
     fn ties_of(&self, thread: ThreadIndex) -> Vec<Tie> {
         let launch = self.timelines.launch_of(thread);
-        let events = self.events.of_launch(launch);
+        let events = self.events.items_of(launch as usize);
         let slices = self.timelines.slices(thread).iter().enumerate();
         let waits = slices.filter(|(_, slice)| {
             let is_blocked = matches!(slice.reason, LeftCpu::Interruptible | LeftCpu::Uninterruptible);
@@ -195,7 +194,6 @@ fn ending_event(
     can_end.next().copied()
 }
 
-/// Whether the end of a child can end this system call.
 fn can_children_end(call: u16) -> bool {
     calls::FOR_CHILDREN.contains(&call) || calls::ENDED_BY_CHILDREN.contains(&call)
 }

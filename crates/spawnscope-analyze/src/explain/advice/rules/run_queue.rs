@@ -4,7 +4,7 @@ use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::time;
 use crate::model::phases::Phase;
-use crate::predict::replay::runnable;
+use crate::model::timeline::run_queue_span;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -96,7 +96,7 @@ fn average_threads(context: &RuleContext<'_, '_>) -> f64 {
     let threads = 0..timelines.threads.len() as u32;
     let slices = threads.flat_map(|thread| timelines.slices(thread).iter());
     let active = slices.map(|slice| {
-        let waited = runnable(&slice).map_or(Nanos(0), |(from, to)| to.since(from));
+        let waited = run_queue_span(&slice).unwrap_or_default();
         slice.on_span.unwrap_or_default().0 + waited.0
     });
     active.sum::<u64>() as f64 / context.wall().0.max(1) as f64

@@ -24,13 +24,11 @@ impl<S: Script, W: Watch> Simulation<'_, S, W> {
         waiting.is_some_and(|all| all.iter().position(|each| *each == thread).map(|at| all.remove(at)).is_some())
     }
 
-    /// Makes a thread ready whose sleep ends.
     pub(super) fn wake_up(&mut self, thread: ThreadIndex) {
         self.become_ready(thread);
         self.begin_round(thread);
     }
 
-    /// Continues the threads that wait for the next round of a thread.
     pub(super) fn begin_round(&mut self, thread: ThreadIndex) {
         if !self.rounds.is_empty() {
             self.rounds.remove(&thread).into_iter().flatten().for_each(|waiting| self.become_ready(waiting));

@@ -3,19 +3,19 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::Context;
 use super::start_up::{FixedPart, StartUps};
 use super::work::{RunParts, keep_work, work_time};
 use crate::model::phases::Phase;
 use crate::model::tree::Forest;
 use crate::patterns::chains::did_other_work;
+use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::adjustments::Adjustments;
 
 /// Merges up to `size` launches of one program into the first of them. The launches have the same
 /// parent or, if they are the only ones of their parents (such as one in each of many shells), the
 /// same more distant ancestor. The fixed part of a run remains once; all other work stays. Skips
 /// processes that did other work before they executed the program.
-pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjustments: &mut Adjustments) -> Vec<u32> {
+pub(super) fn batch(context: WhatIf<'_, '_>, launches: &[u32], size: u32, adjustments: &mut Adjustments) -> Vec<u32> {
     let groups = groups(context, launches);
     let start_ups = StartUps::of(context, groups.iter().flatten());
     let mut affected = Vec::new();
@@ -54,8 +54,8 @@ fn repeated_children(forest: &Forest<'_>, batch: &[u32]) -> Option<Vec<usize>> {
 
 /// Groups launches that can be merged, in order of creation: by program, and by the nearest
 /// ancestor that has several of them.
-fn groups(context: Context<'_, '_>, launches: &[u32]) -> Vec<Vec<u32>> {
-    let Context { forest, timelines, .. } = context;
+fn groups(context: WhatIf<'_, '_>, launches: &[u32]) -> Vec<Vec<u32>> {
+    let WhatIf { forest, timelines, .. } = context;
     let mut groups: Groups<'_> = BTreeMap::new();
     for &launch in launches.iter().filter(|launch| !did_other_work(forest, timelines, **launch)) {
         let parent = forest.parent(launch as usize);
@@ -76,12 +76,11 @@ fn groups(context: Context<'_, '_>, launches: &[u32]) -> Vec<Vec<u32>> {
     groups
 }
 
-/// Launches, by an ancestor and by the name of their program.
 type Groups<'a> = BTreeMap<(usize, &'a [u8]), Vec<u32>>;
 
 /// Removes groups of a single launch. Returns them as groups of the next higher ancestor, or `None`
 /// if there are none.
-fn move_up<'a>(context: Context<'_, 'a>, groups: &mut Groups<'a>) -> Option<Groups<'a>> {
+fn move_up<'a>(context: WhatIf<'_, 'a>, groups: &mut Groups<'a>) -> Option<Groups<'a>> {
     let mut moved: Groups<'a> = BTreeMap::new();
     groups.retain(|(ancestor, name), group| {
         let higher = context.forest.parent(*ancestor).filter(|_| group.len() == 1);
@@ -93,9 +92,8 @@ fn move_up<'a>(context: Context<'_, 'a>, groups: &mut Groups<'a>) -> Option<Grou
     (!moved.is_empty()).then_some(moved)
 }
 
-/// Merges launches into the first of them.
-fn merge(context: Context<'_, '_>, batch: &[u32], fixed: FixedPart, adjustments: &mut Adjustments) {
-    let Context { forest, timelines, .. } = context;
+fn merge(context: WhatIf<'_, '_>, batch: &[u32], fixed: FixedPart, adjustments: &mut Adjustments) {
+    let WhatIf { forest, timelines, .. } = context;
     let (first, others) = (batch[0], &batch[1..]);
     let runs: Vec<RunParts> = batch.iter().map(|launch| RunParts::of(context, *launch)).collect();
     let first_run = &runs[0];

@@ -1,33 +1,27 @@
 //! Changes to the time between the fork and the program's first instruction: PATH search, closing
 //! descriptors, the dynamic loader.
 
-use super::Context;
 use crate::model::launch::Exec;
 use crate::model::phases::Phase;
-use crate::model::tree::Forest;
+use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::adjustments::Adjustments;
 use crate::predict::whatif::constants::Constants;
-use spawnscope_data::event::Nanos;
 
 /// Removes the loader, as for a static program. The C library in the program must still identify
 /// the CPU, which the loader does otherwise.
-pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut affected = Vec::new();
-    for &launch in launches {
-        let each = &context.forest.launches[launch as usize];
-        let Some(load) = each.phases.get(Phase::Load).filter(|load| load.0 > 0) else {
-            continue;
-        };
-        let load = load.0 as f64;
-        let identification = context.constants.identify.map(|one| one * each.execs.len() as f64);
-        let remains = (identification.unwrap_or_default() / load).min(MAX_IDENTIFY_SHARE);
-        adjustments.scale(launch, Phase::Load, remains);
-        // If the time for identifying the CPU is unknown, it may be up to half of `load`.
-        let uncertain_part = identification.map_or(UNKNOWN_IDENTIFY_SHARE * load, |_| remains * load);
-        adjustments.uncertainty_ns += uncertain_part * context.constants.identify_spread;
-        affected.push(launch);
+pub(super) fn without_loader(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
+    let each = context.launch(launch);
+    let load = each.phases.ns(Phase::Load);
+    if load == 0.0 {
+        return false;
     }
-    affected
+    let identification = context.constants.identify.map(|one| one * each.execs.len() as f64);
+    let remains = (identification.unwrap_or_default() / load).min(MAX_IDENTIFY_SHARE);
+    adjustments.scale(launch, Phase::Load, remains);
+    // If the time for identifying the CPU is unknown, it may be up to half of `load`.
+    let uncertain_part = identification.map_or(UNKNOWN_IDENTIFY_SHARE * load, |_| remains * load);
+    adjustments.uncertainty_ns += uncertain_part * context.constants.identify_spread;
+    true
 }
 
 /// Maximum share of `load` that is CPU identification.
@@ -46,7 +40,6 @@ const MAX_SEARCH_SHARE: f64 = 0.95;
 
 /// Returns the share of an exec's `load` that its loader spent on failed lookups. Zero if the
 /// recording lacks the counts.
-#[must_use]
 pub fn search_share(exec: &Exec<'_>, constants: &Constants) -> f64 {
     let (Some(found), Some(failed), Some(load)) = (exec.load_opens, exec.load_failed_opens, exec.load()) else {
         return 0.0;
@@ -61,60 +54,45 @@ pub fn search_share(exec: &Exec<'_>, constants: &Constants) -> f64 {
     (1.0 - identifying) * libraries / (libraries + f64::from(found.max(1)))
 }
 
-/// Removes the failed lookups of the loader.
-pub(super) fn without_search(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let Context { forest, constants, .. } = context;
-    let mut affected = Vec::new();
-    for &launch in launches {
-        let execs = &forest.launches[launch as usize].execs;
-        for (number, exec) in execs.iter().enumerate() {
-            let remains = 1.0 - search_share(exec, constants);
-            match execs.len() {
-                1 => adjustments.scale(launch, Phase::Load, remains),
-                _ => adjustments.scale_piece(launch, Phase::Load, number, remains),
-            }
-        }
-        if execs.iter().any(|exec| search_share(exec, constants) > 0.0) {
-            affected.push(launch);
+pub(super) fn without_search(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
+    let execs = &context.launch(launch).execs;
+    let mut has_searched = false;
+    for (number, exec) in execs.iter().enumerate() {
+        let share = search_share(exec, context.constants);
+        has_searched |= share > 0.0;
+        match execs.len() {
+            1 => adjustments.scale(launch, Phase::Load, 1.0 - share),
+            _ => adjustments.scale_piece(launch, Phase::Load, number, 1.0 - share),
         }
     }
-    affected
+    has_searched
 }
 
 /// Removes failed execs before the first successful exec, which are part of `setup`. Later failed
 /// execs belong to the work between two execs.
-pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut affected = Vec::new();
-    for &launch in launches {
-        let each = &forest.launches[launch as usize];
-        let first = each.execs.first().and_then(|exec| exec.enter.get());
-        let failed = forest.failed_execs(launch as usize);
-        let failed = failed.filter(|failed| first.is_none_or(|first| failed.enter <= first));
-        let cost: u64 = failed.map(|failed| failed.cost().0).sum();
-        if let Some(setup) = each.phases.get(Phase::Setup).filter(|setup| setup.0 > 0 && cost > 0) {
-            adjustments.scale(launch, Phase::Setup, setup.since(Nanos(cost)).0 as f64 / setup.0 as f64);
-            affected.push(launch);
-        }
+pub(super) fn absolute(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
+    let each = context.launch(launch);
+    let first = each.execs.first().and_then(|exec| exec.enter.get());
+    let failed = context.forest.failed_execs(launch as usize);
+    let failed = failed.filter(|failed| first.is_none_or(|first| failed.enter <= first));
+    let cost = failed.map(|failed| failed.cost().0).sum::<u64>() as f64;
+    let setup = each.phases.ns(Phase::Setup);
+    let is_affected = setup > 0.0 && cost > 0.0;
+    if is_affected {
+        adjustments.scale(launch, Phase::Setup, (setup - cost).max(0.0) / setup);
     }
-    affected
+    is_affected
 }
 
 /// Replaces many `close` calls by one call: removes the time of all others from `setup`.
-pub(super) fn close_range(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut affected = Vec::new();
-    for &launch in launches {
-        let each = &forest.launches[launch as usize];
-        let closes = each.counts.setup_closes.filter(|closes| *closes > 1);
-        let (Some(closes), Some(span)) = (closes, each.counts.setup_close_span.get()) else {
-            continue;
-        };
-        if let Some(setup) = each.phases.get(Phase::Setup).filter(|setup| setup.0 > 0) {
-            let remains = setup.since(span).0 as f64 + span.0 as f64 / f64::from(closes);
-            // Descriptors that a fork closed before it launched other processes are not part of its
-            // setup.
-            adjustments.scale(launch, Phase::Setup, (remains / setup.0 as f64).min(1.0));
-            affected.push(launch);
-        }
-    }
-    affected
+pub(super) fn close_range(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
+    let each = context.launch(launch);
+    let closes = each.counts.setup_closes.filter(|closes| *closes > 1).zip(each.counts.setup_close_span.get());
+    let setup = each.phases.ns(Phase::Setup);
+    let Some((closes, span)) = closes.filter(|_| setup > 0.0) else { return false };
+    let span = span.0 as f64;
+    let remains = (setup - span).max(0.0) + span / f64::from(closes);
+    // Descriptors that a fork closed before it launched other processes are not part of its setup.
+    adjustments.scale(launch, Phase::Setup, (remains / setup).min(1.0));
+    true
 }

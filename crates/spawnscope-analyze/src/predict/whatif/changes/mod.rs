@@ -10,12 +10,11 @@ mod shells;
 mod start_up;
 pub(crate) mod work;
 
+use super::WhatIf;
 use super::adjustments::Adjustments;
-use super::constants::Constants;
 use crate::model::external_wait::{ExternalWait, external_wait_of};
+use crate::model::launch::Launch;
 use crate::model::phases::Phase;
-use crate::model::timeline::Timelines;
-use crate::model::tree::Forest;
 pub use images::search_share;
 pub use polling::overslept;
 use spawnscope_data::event::Nanos;
@@ -38,7 +37,6 @@ pub enum Change {
     SteadyParent,
     /// Removes the shell between the parent and the program.
     NoShell,
-    /// Links the programs statically.
     Static,
     /// Lets the loader find each library at the first lookup.
     NoSearch,
@@ -46,7 +44,6 @@ pub enum Change {
     Direct,
     /// Launches the program by its path, without a PATH search.
     Absolute,
-    /// Closes descriptors in one call.
     CloseRange,
     /// Lets the parent reap the launches at once.
     ReapNow,
@@ -54,7 +51,6 @@ pub enum Change {
     NoTeardown,
     /// Limits the launch cost to that of a healthy machine.
     QuickLaunch,
-    /// Removes the permission scanner.
     NoScan,
     /// Does the work of the launches in their parents' processes.
     InProcess,
@@ -66,90 +62,88 @@ pub enum Change {
     Jobs(u32),
     /// Ends each `sleep` of a polling parent when the child that it waits for ends.
     WakeInTime,
-    /// Changes the number of CPUs.
     Cpus(u32),
 }
 
-/// The data that changes read.
-#[derive(Clone, Copy)]
-pub(crate) struct Context<'c, 'a> {
-    pub(crate) forest: &'c Forest<'a>,
-    pub(crate) timelines: &'c Timelines,
-    pub(crate) constants: &'c Constants,
-    /// Number of CPUs of the replay.
-    pub(crate) cpus: u32,
+impl<'c, 'a> WhatIf<'c, 'a> {
+    fn launch(&self, launch: u32) -> &'c Launch<'a> {
+        &self.forest.launches[launch as usize]
+    }
+}
+
+/// Edits each launch by itself. Returns the launches for which `edit` says that it applies.
+fn each(launches: &[u32], edit: impl FnMut(&u32) -> bool) -> Vec<u32> {
+    launches.iter().copied().filter(edit).collect()
 }
 
 impl Change {
     /// Adds the adjustments of the change. Returns the launches that it applies to.
-    pub(super) fn edit(self, context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-        let forest = context.forest;
+    pub(super) fn edit(self, context: WhatIf<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
         match self {
-            Change::Remove => removal::remove(forest, launches, adjustments),
+            Change::Remove => each(launches, |launch| removal::remove(context, *launch, adjustments)),
             Change::Builtin => removal::builtin(context, launches, adjustments),
             Change::Batch(size) => batch::batch(context, launches, size, adjustments),
-            Change::Vfork => parent_memory::vfork(context, launches, adjustments),
-            Change::HugePages => parent_memory::huge_pages(context, launches, adjustments),
+            Change::Vfork => each(launches, |launch| parent_memory::vfork(context, *launch, adjustments)),
+            Change::HugePages => each(launches, |launch| parent_memory::huge_pages(context, *launch, adjustments)),
             Change::SteadyParent => parent_memory::steady_parent(context, launches, adjustments),
-            Change::NoShell => shells::no_shell(forest, launches, adjustments),
-            Change::Static => images::without_loader(context, launches, adjustments),
-            Change::NoSearch => images::without_search(context, launches, adjustments),
+            Change::NoShell => each(launches, |launch| shells::no_shell(context, *launch, adjustments)),
+            Change::Static => each(launches, |launch| images::without_loader(context, *launch, adjustments)),
+            Change::NoSearch => each(launches, |launch| images::without_search(context, *launch, adjustments)),
             Change::Direct => shells::direct(context, launches, adjustments),
-            Change::Absolute => images::absolute(forest, launches, adjustments),
-            Change::CloseRange => images::close_range(forest, launches, adjustments),
-            Change::ReapNow => polling::without_late_reaping(context, launches, adjustments),
-            Change::NoTeardown => without_teardown(forest, launches, adjustments),
-            Change::QuickLaunch => quick_launch(forest, launches, adjustments),
+            Change::Absolute => each(launches, |launch| images::absolute(context, *launch, adjustments)),
+            Change::CloseRange => each(launches, |launch| images::close_range(context, *launch, adjustments)),
+            Change::ReapNow => each(launches, |launch| polling::without_late_reaping(context, *launch, adjustments)),
+            Change::NoTeardown => scale_all(context, launches, Phase::Teardown, 0.0, adjustments),
+            Change::QuickLaunch => each(launches, |launch| quick_launch(context, *launch, adjustments)),
             Change::NoScan => without_scanner(context, adjustments),
             Change::InProcess => work::in_process(context, launches, adjustments),
             Change::Coprocess => work::coprocess(context, launches, adjustments),
-            Change::Replace(thousandths) => work::replace(forest, launches, thousandths, adjustments),
+            Change::Replace(thousandths) => {
+                scale_all(context, launches, Phase::Run, f64::from(thousandths) / 1000.0, adjustments)
+            }
             Change::Jobs(jobs) => work::jobs(context, launches, jobs, adjustments),
-            Change::WakeInTime => polling::wake_in_time(forest, launches, adjustments),
+            Change::WakeInTime => each(launches, |launch| polling::wake_in_time(context, *launch, adjustments)),
             Change::Cpus(cpus) => {
                 adjustments.cpus = Some(cpus);
                 // Programs outside of the recording hold as many CPUs as before, if they need no
                 // more.
-                adjustments.contention = (f64::from(context.cpus) / f64::from(cpus.max(1))).min(1.0);
+                adjustments.contention = (f64::from(context.replay.cpus) / f64::from(cpus.max(1))).min(1.0);
                 launches.to_vec()
             }
         }
     }
 }
 
+fn scale_all(
+    context: WhatIf<'_, '_>,
+    launches: &[u32],
+    phase: Phase,
+    factor: f64,
+    adjustments: &mut Adjustments,
+) -> Vec<u32> {
+    let affected = each(launches, |launch| context.launch(*launch).phases.ns(phase) > 0.0);
+    affected.iter().for_each(|launch| adjustments.scale(*launch, phase, factor));
+    affected
+}
+
 /// Maximum launch cost on a healthy machine. Launches of large dynamic programs take a few
 /// milliseconds.
 pub const QUICK_LAUNCH: Nanos = Nanos(10_000_000);
 
-/// Removes `teardown`, so that a launch ends with its work.
-fn without_teardown(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut affected = launches.to_vec();
-    affected.retain(|launch| {
-        let teardown = forest.launches[*launch as usize].phases.get(Phase::Teardown);
-        teardown.is_some_and(|teardown| teardown.0 > 0)
-    });
-    affected.iter().for_each(|launch| adjustments.scale(*launch, Phase::Teardown, 0.0));
-    affected
-}
-
 /// Reduces the launch cost to `QUICK_LAUNCH`, every phase by the same share.
-fn quick_launch(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut affected = Vec::new();
-    for &launch in launches {
-        let cost = forest.launches[launch as usize].launch_cost().unwrap_or_default();
-        if cost > QUICK_LAUNCH {
-            let remains = QUICK_LAUNCH.0 as f64 / cost.0 as f64;
-            adjustments.uncertainty_ns += QUICK_LAUNCH.0 as f64 / 2.0;
-            Phase::COST.iter().for_each(|phase| adjustments.scale(launch, *phase, remains));
-            affected.push(launch);
-        }
+fn quick_launch(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
+    let cost = context.launch(launch).launch_cost().unwrap_or_default();
+    if cost > QUICK_LAUNCH {
+        let remains = QUICK_LAUNCH.0 as f64 / cost.0 as f64;
+        adjustments.uncertainty_ns += QUICK_LAUNCH.0 as f64 / 2.0;
+        Phase::COST.iter().for_each(|phase| adjustments.scale(launch, *phase, remains));
     }
-    affected
+    cost > QUICK_LAUNCH
 }
 
 /// Removes all waits for a permission scanner, of every launch, because a scanner affects all
 /// launches.
-fn without_scanner(context: Context<'_, '_>, adjustments: &mut Adjustments) -> Vec<u32> {
+fn without_scanner(context: WhatIf<'_, '_>, adjustments: &mut Adjustments) -> Vec<u32> {
     adjustments.no_scan = true;
     let mut affected = Vec::new();
     for (thread, each) in (0..).zip(&context.timelines.threads) {

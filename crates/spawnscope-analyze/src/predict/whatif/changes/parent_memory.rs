@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Context;
 use crate::model::launch::Launch;
 use crate::model::phases::Phase;
+use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::adjustments::Adjustments;
 use spawnscope_data::statistics::median;
 
@@ -15,40 +15,27 @@ const PAGES_IN_HUGE_PAGE: f64 = 512.0;
 
 /// Reduces `create` to the cost of vfork, and makes the parent wait for the exec. Launches without
 /// an exec cannot use vfork.
-pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let Some(create) = context.constants.vfork_create else {
-        return Vec::new();
-    };
-    let mut affected = Vec::new();
-    for &launch in launches {
-        let each = &context.forest.launches[launch as usize];
-        // A child created by vfork must do nothing before its exec but prepare it.
-        let works_before = each.instants.worked_until.get().is_some();
-        if each.copies_page_tables() && !each.execs.is_empty() && !works_before {
-            reduce_create(context, launch, create, adjustments);
-            adjustments.wait_for_exec(launch);
-            affected.push(launch);
-        }
-    }
-    affected
+pub(super) fn vfork(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
+    let each = context.launch(launch);
+    // A child created by vfork must do nothing before its exec but prepare it.
+    let works_before = each.instants.worked_until.get().is_some();
+    let may_use_vfork = each.copies_page_tables() && !each.execs.is_empty() && !works_before;
+    let Some(create) = context.constants.vfork_create.filter(|_| may_use_vfork) else { return false };
+    reduce_create(context, launch, create, adjustments);
+    adjustments.wait_for_exec(launch);
+    true
 }
 
 /// Reduces `create` to the cost of a parent with huge pages, in which one page table entry replaces
 /// 512.
-pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let Some(small) = context.constants.fork_create else {
-        return Vec::new();
-    };
-    let mut affected = Vec::new();
-    for &launch in launches {
-        let each = &context.forest.launches[launch as usize];
-        let create = each.phases.get(Phase::Create).unwrap_or_default().0 as f64;
-        if each.copies_page_tables() && create > small {
-            reduce_create(context, launch, small + (create - small) / PAGES_IN_HUGE_PAGE, adjustments);
-            affected.push(launch);
-        }
+pub(super) fn huge_pages(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
+    let each = context.launch(launch);
+    let create = each.phases.ns(Phase::Create);
+    let small = context.constants.fork_create.filter(|small| each.copies_page_tables() && create > *small);
+    if let Some(small) = small {
+        reduce_create(context, launch, small + (create - small) / PAGES_IN_HUGE_PAGE, adjustments);
     }
-    affected
+    small.is_some()
 }
 
 /// The first `1 / FIRST_LAUNCHES_DIVISOR` of a parent's launches show their cost before its memory
@@ -56,12 +43,11 @@ pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], adjustments
 const FIRST_LAUNCHES_DIVISOR: usize = 10;
 
 /// Reduces `create` of every launch to the median of the first tenth of its parent's launches.
-pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+pub(super) fn steady_parent(context: WhatIf<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut by_parent: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     for &launch in launches {
-        if let Some(parent) = context.forest.parent(launch as usize)
-            && context.forest.launches[launch as usize].copies_page_tables()
-        {
+        let parent = context.forest.parent(launch as usize);
+        if let Some(parent) = parent.filter(|_| context.launch(launch).copies_page_tables()) {
             by_parent.entry(parent).or_default().push(launch);
         }
     }
@@ -81,20 +67,16 @@ pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustme
     affected
 }
 
-fn create_ns(context: Context<'_, '_>, launch: u32) -> Option<f64> {
-    let create = context.forest.launches[launch as usize].phases.get(Phase::Create);
-    create.map(|create| create.0 as f64)
+fn create_ns(context: WhatIf<'_, '_>, launch: u32) -> Option<f64> {
+    context.launch(launch).phases.get(Phase::Create).map(|create| create.0 as f64)
 }
 
 /// Reduces `create` to this duration, and accordingly the time that the child takes to free the
 /// copies.
-fn reduce_create(context: Context<'_, '_>, launch: u32, create: f64, adjustments: &mut Adjustments) {
-    let each = &context.forest.launches[launch as usize];
-    let Some(recorded) = each.phases.get(Phase::Create) else {
-        return;
-    };
+fn reduce_create(context: WhatIf<'_, '_>, launch: u32, create: f64, adjustments: &mut Adjustments) {
+    let each = context.launch(launch);
     // Another change may have reduced `create` already.
-    let current = recorded.0 as f64 * adjustments.remaining_share(launch, Phase::Create);
+    let current = each.phases.ns(Phase::Create) * adjustments.remaining_share(launch, Phase::Create);
     if current <= create {
         return;
     }
@@ -102,7 +84,8 @@ fn reduce_create(context: Context<'_, '_>, launch: u32, create: f64, adjustments
     let freed = free_time(each, current - create, context);
     adjustments.uncertainty_ns += create * context.constants.spread + freed * context.constants.free_spread;
     let free_phase = if each.execs.is_empty() { Phase::Teardown } else { Phase::Exec };
-    if let Some(span) = each.phases.get(free_phase).map(|span| span.0 as f64).filter(|span| *span > 0.0) {
+    let span = each.phases.ns(free_phase);
+    if span > 0.0 {
         let min = usual_exec(context).min(span * MIN_EXEC_SHARE);
         adjustments.scale(launch, free_phase, (span - freed).max(min) / span);
     }
@@ -116,17 +99,15 @@ const MAX_FREE_PER_COPY: f64 = 1.5;
 /// process.
 const MIN_EXEC_SHARE: f64 = 0.5;
 
-/// Returns the CPU time of an exec by a small process.
-fn usual_exec(context: Context<'_, '_>) -> f64 {
+fn usual_exec(context: WhatIf<'_, '_>) -> f64 {
     context.constants.exec.unwrap_or(MAX_EXEC_CPU).min(MAX_EXEC_CPU)
 }
 
 /// Returns how long it takes to free page tables whose copying took `copied` nanoseconds. The
 /// measured ratio is for small page tables. Large page tables do not fit into a cache, so if the
 /// exec used more CPU time than this ratio predicts, the recorded time is used.
-fn free_time(launch: &Launch<'_>, copied: f64, context: Context<'_, '_>) -> f64 {
+fn free_time(launch: &Launch<'_>, copied: f64, context: WhatIf<'_, '_>) -> f64 {
     let constants = context.constants;
-    let exec = launch.cpu_phases.get(Phase::Exec).unwrap_or_default().0 as f64;
-    let recorded = (exec - usual_exec(context)).min(copied * MAX_FREE_PER_COPY);
+    let recorded = (launch.cpu_phases.ns(Phase::Exec) - usual_exec(context)).min(copied * MAX_FREE_PER_COPY);
     recorded.max(copied * constants.free_per_copy.unwrap_or_default())
 }

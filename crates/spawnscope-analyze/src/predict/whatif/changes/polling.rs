@@ -1,43 +1,33 @@
 //! Changes for parents that poll for the end of a child and notice it late.
 
-use super::Context;
 use crate::model::external_wait::{ExternalWait, external_wait_of};
 use crate::model::phases::Phase;
+use crate::model::timeline::{returned_at, woken_at};
 use crate::model::tree::Forest;
+use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::adjustments::Adjustments;
 use spawnscope_data::event::Nanos;
-use spawnscope_data::rows::SliceRow;
 
-/// Lets parents reap their children at once.
-pub(super) fn without_late_reaping(
-    context: Context<'_, '_>,
-    launches: &[u32],
-    adjustments: &mut Adjustments,
-) -> Vec<u32> {
-    let mut affected = launches.to_vec();
-    affected.retain(|launch| slept_through_end(context, *launch));
-    affected.iter().for_each(|launch| adjustments.reap_at_once(*launch));
-    affected
+pub(super) fn without_late_reaping(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
+    let slept = slept_through_end(context, launch);
+    if slept {
+        adjustments.reap_at_once(launch);
+    }
+    slept
 }
 
-/// Whether the parent slept when the launch ended.
-fn slept_through_end(context: Context<'_, '_>, launch: u32) -> bool {
-    let Context { forest, timelines, .. } = context;
-    let at = &forest.launches[launch as usize].instants;
+fn slept_through_end(context: WhatIf<'_, '_>, launch: u32) -> bool {
+    let WhatIf { forest, timelines, .. } = context;
+    let at = &context.launch(launch).instants;
     let (Some(parent), Some(zombie), Some(reaped)) = (forest.parent(launch as usize), at.zombie.get(), at.reaped.get())
     else {
         return false;
     };
     let creator = timelines.threads[launch as usize].creator.get().unwrap_or(parent as u32);
     let slices = timelines.slices(creator);
-    let first = slices.partition_point(|slice| woken_at(slice) <= zombie);
+    let first = slices.partition_point(|slice| woken_at(slice).or(returned_at(slice)).unwrap_or(slice.off) <= zombie);
     let mut until_reaped = slices.split_at(first).1.iter().take_while(|slice| slice.off < reaped);
     until_reaped.any(|slice| external_wait_of(&slice) == ExternalWait::Timer)
-}
-
-/// Returns when a thread became runnable again after a slice.
-fn woken_at(slice: &SliceRow) -> Nanos {
-    Nanos(slice.off.0 + slice.wake_span.or(slice.off_span).unwrap_or_default().0)
 }
 
 /// Maximum number of children of a process that are searched for the child that it waits for.
@@ -46,7 +36,6 @@ const MAX_SIBLINGS: usize = 5_000;
 /// Returns how long a `sleep` continued after the end of the child that its parent polls for.
 /// `None` if no child ended during the sleep, or if another sleep follows, so that the parent
 /// waited for something else.
-#[must_use]
 pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
     let sleep = sleep as usize;
     let parent = forest.parent(sleep)?;
@@ -81,15 +70,12 @@ fn have_same_arguments(forest: &Forest<'_>, one: usize, other: usize) -> bool {
     one == other
 }
 
-/// Ends sleeps when the child that the parent polls for ends.
-pub(super) fn wake_in_time(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut affected = Vec::new();
-    for &launch in launches {
-        let run = forest.launches[launch as usize].phases.get(Phase::Run).unwrap_or_default().0 as f64;
-        if let Some(late) = overslept(forest, launch).filter(|_| run > 0.0) {
-            adjustments.scale(launch, Phase::Run, (run - late.0 as f64).max(0.0) / run);
-            affected.push(launch);
-        }
+/// Ends a sleep when the child that the parent polls for ends.
+pub(super) fn wake_in_time(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
+    let run = context.launch(launch).phases.ns(Phase::Run);
+    let late = overslept(context.forest, launch).filter(|_| run > 0.0);
+    if let Some(late) = late {
+        adjustments.scale(launch, Phase::Run, (run - late.0 as f64).max(0.0) / run);
     }
-    affected
+    late.is_some()
 }

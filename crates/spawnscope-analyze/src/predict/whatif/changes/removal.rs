@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::Context;
 use super::start_up::StartUps;
 use super::work::{by_program, keep_run, keep_work};
 use crate::model::launch::Launch;
 use crate::model::phases::Phase;
 use crate::model::tree::Forest;
 use crate::patterns::pipeline::is_captured;
+use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::adjustments::Adjustments;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
@@ -21,23 +21,23 @@ const MIN_FORKS: usize = 5;
 /// the same work, but do not read large files faster.
 const WORK_SPREAD: f64 = 0.29;
 
-/// Removes launches, except the recorded command.
-pub(super) fn remove(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut affected = launches.to_vec();
-    affected.retain(|launch| forest.launches[*launch as usize].origin != Origin::Command);
-    affected.iter().for_each(|launch| adjustments.remove(forest, *launch));
-    affected
+pub(super) fn remove(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
+    let is_removed = context.launch(launch).origin != Origin::Command;
+    if is_removed {
+        adjustments.remove(context.forest, launch);
+    }
+    is_removed
 }
 
 /// Lets the parent, a shell, do the work of the program, without the program's start-up. A fork for
 /// `$( )` or a pipeline stays, with its setup and its end.
-pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+pub(super) fn builtin(context: WhatIf<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let forest = context.forest;
     let fork_teardown = teardown_of_forks(forest);
     let concurrent = concurrent_launches(forest, launches);
     let mut affected = launches.to_vec();
     affected.retain(|launch| {
-        let each = &forest.launches[*launch as usize];
+        let each = context.launch(*launch);
         each.origin != Origin::Command && !each.execs.is_empty()
     });
     let groups = by_program(forest, &affected);
@@ -45,7 +45,7 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &
     for group in groups.values() {
         let fixed = start_ups.fixed_part(group);
         for &launch in group {
-            let end = fork_teardown.or_else(|| teardown_without_exec(context, &forest.launches[launch as usize]));
+            let end = fork_teardown.or_else(|| teardown_without_exec(context, context.launch(launch)));
             let work = if keeps_fork(context, launch, concurrent.contains(&launch)) {
                 keep_fork(context, launch, end, adjustments);
                 keep_run(context, launch, fixed, 0.0, adjustments)
@@ -60,13 +60,13 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &
 }
 
 /// Keeps the creation and the end of a launch as those of a fork without an exec.
-fn keep_fork(context: Context<'_, '_>, launch: u32, teardown: Option<f64>, adjustments: &mut Adjustments) {
+fn keep_fork(context: WhatIf<'_, '_>, launch: u32, teardown: Option<f64>, adjustments: &mut Adjustments) {
     for phase in [Phase::Exec, Phase::Load] {
         adjustments.scale(launch, phase, 0.0);
     }
-    let recorded = context.forest.launches[launch as usize].phases.get(Phase::Teardown);
-    if let Some((recorded, teardown)) = recorded.filter(|recorded| recorded.0 > 0).zip(teardown) {
-        adjustments.scale(launch, Phase::Teardown, teardown / recorded.0 as f64);
+    let recorded = context.launch(launch).phases.ns(Phase::Teardown);
+    if let Some(teardown) = teardown.filter(|_| recorded > 0.0) {
+        adjustments.scale(launch, Phase::Teardown, teardown / recorded);
     }
 }
 
@@ -80,7 +80,7 @@ fn teardown_of_forks(forest: &Forest<'_>) -> Option<f64> {
 
 /// Returns the teardown that a launch would have without its exec: it would also free the page tables
 /// that its fork copied.
-fn teardown_without_exec(context: Context<'_, '_>, launch: &Launch<'_>) -> Option<f64> {
+fn teardown_without_exec(context: WhatIf<'_, '_>, launch: &Launch<'_>) -> Option<f64> {
     let end = launch.phases.get(Phase::Teardown)?.0 as f64;
     let create = launch.phases.get(Phase::Create)?.0 as f64;
     let copied = (create - context.constants.vfork_create.unwrap_or_default()).max(0.0);
@@ -89,9 +89,9 @@ fn teardown_without_exec(context: Context<'_, '_>, launch: &Launch<'_>) -> Optio
 
 /// Whether the fork stays. If the shell does the work, a command needs a fork only in a pipeline or
 /// if its output is captured (`$( )`).
-fn keeps_fork(context: Context<'_, '_>, launch: u32, is_concurrent: bool) -> bool {
-    let Context { forest, timelines, .. } = context;
-    let at = &forest.launches[launch as usize].instants;
+fn keeps_fork(context: WhatIf<'_, '_>, launch: u32, is_concurrent: bool) -> bool {
+    let WhatIf { forest, timelines, .. } = context;
+    let at = &context.launch(launch).instants;
     let is_known = forest.parent(launch as usize).is_some() && at.created.get().is_some() && at.reaped.get().is_some();
     !is_known || is_concurrent || is_captured(forest, timelines, launch)
 }

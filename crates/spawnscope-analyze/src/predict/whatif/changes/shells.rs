@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 
-use super::Context;
 use crate::model::launch::{Exec, Launch, base_name};
 use crate::model::phases::Phase;
 use crate::model::timeline::Timelines;
@@ -11,31 +10,31 @@ use crate::model::tree::Forest;
 use crate::patterns::chains;
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::shells::{StartByShell, is_shell, needless_shell, wrapped_child};
+use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::adjustments::Adjustments;
 
-/// Removes unnecessary shells between a parent and a program.
-pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut affected = Vec::new();
-    for &launch in launches {
-        match needless_shell(forest, launch) {
-            Some(StartByShell::Exec(exec)) => {
-                remove_exec(launch, exec, adjustments);
-                if exec == 0 {
-                    move_exec(launch, &forest.launches[launch as usize].execs, [0, 1], adjustments);
-                }
+/// Removes the shell between a parent and a program, if it is unnecessary.
+pub(super) fn no_shell(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
+    match needless_shell(context.forest, launch) {
+        Some(StartByShell::Exec(exec)) => {
+            remove_exec(launch, exec, adjustments);
+            if exec == 0 {
+                move_exec(launch, &context.launch(launch).execs, [0, 1], adjustments);
             }
-            Some(StartByShell::Launch(child)) => remove_launcher(forest, launch, child, adjustments),
-            None => continue,
+            true
         }
-        affected.push(launch);
+        Some(StartByShell::Launch(child)) => {
+            remove_launcher(context.forest, launch, child, adjustments);
+            true
+        }
+        None => false,
     }
-    affected
 }
 
 /// Removes the execs that only lead to the last exec, and all launches between them. Completely
 /// removes a wrapper that launches the program.
-pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let Context { forest, timelines, .. } = context;
+pub(super) fn direct(context: WhatIf<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let WhatIf { forest, timelines, .. } = context;
     let mut affected = Vec::new();
     for (&launch, start) in launches.iter().zip(chain_starts(forest, timelines, launches)) {
         let each = &forest.launches[launch as usize];
@@ -49,8 +48,7 @@ pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &m
         } else if let Some(child) = wrapped_child(forest, launch).filter(|_| is_script(each)) {
             remove_launcher(forest, launch, child, adjustments);
             // The script may do work of its own that must still be done.
-            let work = each.cpu_phases.get(Phase::Run).unwrap_or_default();
-            adjustments.uncertainty_ns += work.0 as f64 / 2.0;
+            adjustments.uncertainty_ns += each.cpu_phases.ns(Phase::Run) / 2.0;
         } else {
             continue;
         }
@@ -72,7 +70,6 @@ fn chain_starts(forest: &Forest<'_>, timelines: &Timelines, launches: &[u32]) ->
     launches.iter().map(median).collect()
 }
 
-/// Whether a process only ran one script.
 fn is_script(launch: &Launch<'_>) -> bool {
     matches!(&launch.execs[..], [only] if only.interpreter().is_some() || is_shell(base_name(only.path())))
 }
@@ -114,7 +111,6 @@ fn remove_launcher(forest: &Forest<'_>, launch: u32, child: u32, adjustments: &m
     adjustments.drop_supervision(child);
 }
 
-/// Returns the duration of an exec.
 fn span(exec: &Exec<'_>) -> Option<f64> {
     Some(exec.returned.get()?.since(exec.enter.get()?).0 as f64)
 }

@@ -3,16 +3,15 @@
 
 use std::collections::HashMap;
 
-use super::Context;
 use super::work::RunParts;
 use crate::model::launch::Launch;
 use crate::model::phases::Phase;
 use crate::model::tree::Forest;
 use crate::patterns::runtimes::Runtime;
+use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::adjustments::Adjustments;
 use spawnscope_data::statistics::median;
 
-/// The shortest run of each program.
 pub(super) struct StartUps<'c, 'a> {
     forest: &'c Forest<'a>,
     shortest: HashMap<&'a [u8], ShortestRun>,
@@ -22,11 +21,11 @@ pub(super) struct StartUps<'c, 'a> {
 
 impl<'c, 'a> StartUps<'c, 'a> {
     /// Collects the runs of launches, which may be of several programs.
-    pub(super) fn of<'l>(context: Context<'c, 'a>, launches: impl IntoIterator<Item = &'l u32>) -> StartUps<'c, 'a> {
+    pub(super) fn of<'l>(context: WhatIf<'c, 'a>, launches: impl IntoIterator<Item = &'l u32>) -> StartUps<'c, 'a> {
         let forest = context.forest;
         let mut runs: HashMap<&[u8], Vec<f64>> = HashMap::new();
         for &launch in launches {
-            let each = &forest.launches[launch as usize];
+            let each = context.launch(launch);
             if each.phases.get(Phase::Run).is_some() && !each.execs.is_empty() {
                 let RunParts { cpu, .. } = RunParts::of(context, launch);
                 runs.entry(each.command.name).or_default().push(cpu);
@@ -47,9 +46,10 @@ impl<'c, 'a> StartUps<'c, 'a> {
         let launches: Vec<_> = batch.iter().map(|index| &self.forest.launches[*index as usize]).collect();
         let first = launches.first();
         let Some((first, run)) = first.and_then(|first| Some((first, *self.shortest.get(first.command.name)?))) else {
-            return FixedPart::NONE;
+            return FixedPart::default();
         };
-        let exec_and_load = median(launches.iter().map(|launch| exec_and_load(launch))).unwrap_or_default();
+        let exec_and_load = |launch: &&Launch<'_>| launch.phases.ns(Phase::Exec) + launch.phases.ns(Phase::Load);
+        let exec_and_load = median(launches.iter().map(exec_and_load)).unwrap_or_default();
         let start_up = StartUpAssumptions::of(first);
         FixedPart::recorded(self.forest, batch, run, &start_up, exec_and_load).unwrap_or_else(|| {
             match self.are_recorded {
@@ -60,20 +60,12 @@ impl<'c, 'a> StartUps<'c, 'a> {
     }
 }
 
-/// Returns the duration of a launch's exec and load, in nanoseconds.
-fn exec_and_load(launch: &Launch<'_>) -> f64 {
-    let [exec, load] = [Phase::Exec, Phase::Load].map(|phase| launch.phases.get(phase).unwrap_or_default().0 as f64);
-    exec + load
-}
-
 /// The fixed part of a program's run, in nanoseconds. Recordings since format version 9 contain
 /// when a program first uses an argument or its input. For older recordings, it is only known that
 /// the fixed part is at most the shortest run.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct FixedPart {
-    /// The most likely value.
     pub(super) likely: f64,
-    /// The standard deviation.
     deviation: f64,
     /// How to compute the fixed part from the start-up of a single launch, if most start-ups are
     /// recorded.
@@ -109,7 +101,6 @@ const ALIKE_WORK_SHARE: f64 = 0.3;
 /// The same for a program that uses no input.
 const WORK_SHARE_WITHOUT_INPUT: f64 = 0.1;
 
-/// The shortest run of a program.
 #[derive(Clone, Copy)]
 struct ShortestRun {
     /// The CPU time of the shortest run, in nanoseconds.
@@ -190,16 +181,13 @@ impl StartUpAssumptions {
 }
 
 impl FixedPart {
-    const NONE: FixedPart =
-        FixedPart { likely: 0.0, deviation: 0.0, recorded: None, work_share: None, is_guess: false };
-
     /// Estimates the fixed part without recorded start-ups: between the usual start-up of such a
     /// program and its shortest run, all of which may be start-up. As multiples of exec and load, the
     /// start-ups of file, dpkg, openssl, nm, ar, pylint and javac take 4, 7, 8, 15, 20, 340 and 490.
     fn estimated(run: ShortestRun, start_up: &StartUpAssumptions, exec_and_load: f64) -> FixedPart {
         let least = run.not_work.min(start_up.usual * exec_and_load);
         let likely = f64::midpoint(least, run.span);
-        FixedPart { likely, is_guess: true, ..FixedPart::NONE }
+        FixedPart { likely, is_guess: true, ..FixedPart::default() }
     }
 
     /// Estimates the fixed part of a program that uses neither an argument as a file nor its input,
@@ -208,7 +196,7 @@ impl FixedPart {
     fn without_input(run: ShortestRun, has_cpu_times: bool) -> FixedPart {
         let likely = run.span - (run.span - run.not_work) * WORK_SHARE_WITHOUT_INPUT / ALIKE_WORK_SHARE;
         let work_share = (!has_cpu_times).then_some(WORK_SHARE_WITHOUT_INPUT);
-        FixedPart { likely, deviation: likely / REACH, work_share, ..FixedPart::NONE }
+        FixedPart { likely, deviation: likely / REACH, work_share, ..FixedPart::default() }
     }
 
     /// Computes the fixed part from recorded start-ups. `None` if there are too few. The start-ups
@@ -234,7 +222,7 @@ impl FixedPart {
         let more = if is_long { (run.span - likely) / 2.0 } else { 0.0 };
         let deviation = (more / REACH).max((high - low) / RANGE);
         let recorded = Some(AfterStartUp { share, nanos: usual + more });
-        Some(FixedPart { likely: likely + more, deviation, recorded, ..FixedPart::NONE })
+        Some(FixedPart { likely: likely + more, deviation, recorded, ..FixedPart::default() })
     }
 
     /// Returns how much of a launch's run of `run` nanoseconds is not the fixed part. Uses the

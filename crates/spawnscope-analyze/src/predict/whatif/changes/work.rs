@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::Context;
 use super::start_up::{FixedPart, StartUps};
 use crate::model::phases::Phase;
-use crate::model::timeline::{ThreadIndex, Timelines, run_queue_span};
+use crate::model::timeline::{ThreadIndex, Timelines, run_queue_span, runnable};
 use crate::model::tree::Forest;
+use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::adjustments::Adjustments;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
@@ -25,7 +25,7 @@ const SPREAD_OF_JOBS: f64 = 0.2;
 /// Keeps only the work of a launch, without the start-up of its program, plus `more` nanoseconds.
 /// Returns the nanoseconds of work.
 pub(super) fn keep_work(
-    context: Context<'_, '_>,
+    context: WhatIf<'_, '_>,
     launch: u32,
     fixed: FixedPart,
     more: f64,
@@ -42,14 +42,14 @@ pub(super) fn keep_work(
 /// nanoseconds of work that remain. Waits for a CPU are in proportion to the work. What a program
 /// sleeps is its purpose, or a wait for its children, and remains.
 pub(super) fn keep_run(
-    context: Context<'_, '_>,
+    context: WhatIf<'_, '_>,
     launch: u32,
     fixed: FixedPart,
     more: f64,
     adjustments: &mut Adjustments,
 ) -> f64 {
     let run = RunParts::of(context, launch);
-    let work = fixed.work_of(&context.forest.launches[launch as usize], run.cpu);
+    let work = fixed.work_of(context.launch(launch), run.cpu);
     if run.cpu > 0.0 {
         let remains = (work + more) / run.cpu;
         adjustments.scale(launch, Phase::Run, remains);
@@ -62,21 +62,18 @@ pub(super) fn keep_run(
 /// How a launch spent its run, in nanoseconds.
 #[derive(Default)]
 pub(super) struct RunParts {
-    /// Time on a CPU.
     pub(super) cpu: f64,
-    /// Time in the run queue.
     pub(super) queued: f64,
-    /// Blocked time.
     pub(super) slept: f64,
 }
 
 impl RunParts {
     /// Sums the parts over all threads, but the first thread of a process with several often only
     /// waits for the others, and their timers are no work: it has not slept.
-    pub(super) fn of(context: Context<'_, '_>, launch: u32) -> RunParts {
-        let Context { forest, timelines, .. } = context;
+    pub(super) fn of(context: WhatIf<'_, '_>, launch: u32) -> RunParts {
+        let WhatIf { forest, timelines, .. } = context;
         let worked = work_time(forest, timelines, launch as usize).unwrap_or_default();
-        let each = &forest.launches[launch as usize];
+        let each = context.launch(launch);
         let run = each.phases.get(Phase::Run).unwrap_or_default();
         // If the CPU time is unknown, all work counts as CPU time.
         let cpu = each.cpu_phases.get(Phase::Run).unwrap_or(worked).0 as f64;
@@ -93,11 +90,10 @@ impl RunParts {
     }
 }
 
-/// Does the work of launches in their parents' processes.
-pub(super) fn in_process(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+pub(super) fn in_process(context: WhatIf<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let forest = context.forest;
     let mut affected = launches.to_vec();
-    affected.retain(|launch| forest.launches[*launch as usize].origin != Origin::Command);
+    affected.retain(|launch| context.launch(*launch).origin != Origin::Command);
     let start_ups = StartUps::of(context, &affected);
     for group in by_program(forest, &affected).values() {
         let fixed = start_ups.fixed_part(group);
@@ -108,7 +104,6 @@ pub(super) fn in_process(context: Context<'_, '_>, launches: &[u32], adjustments
     affected
 }
 
-/// Groups launches by the name of their program.
 pub(super) fn by_program<'a>(forest: &Forest<'a>, launches: &[u32]) -> BTreeMap<&'a [u8], Vec<u32>> {
     let mut programs: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
     for &launch in launches {
@@ -117,7 +112,6 @@ pub(super) fn by_program<'a>(forest: &Forest<'a>, launches: &[u32]) -> BTreeMap<
     programs
 }
 
-/// Groups launches by their parent and by the name of their program.
 fn by_parent_and_program<'a>(forest: &Forest<'a>, launches: &[u32]) -> BTreeMap<(usize, &'a [u8]), Vec<u32>> {
     let mut groups: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
     for &launch in launches {
@@ -130,7 +124,7 @@ fn by_parent_and_program<'a>(forest: &Forest<'a>, launches: &[u32]) -> BTreeMap<
 }
 
 /// Starts each program once per parent, and sends the work of its further launches to that process.
-pub(super) fn coprocess(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+pub(super) fn coprocess(context: WhatIf<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let start_ups = StartUps::of(context, launches);
     let mut affected = Vec::new();
     let groups = by_parent_and_program(context.forest, launches);
@@ -145,26 +139,11 @@ pub(super) fn coprocess(context: Context<'_, '_>, launches: &[u32], adjustments:
     affected
 }
 
-/// Lets another program do the work. Its run takes this many thousandths of the recorded time.
-pub(super) fn replace(
-    forest: &Forest<'_>,
-    launches: &[u32],
-    thousandths: u32,
-    adjustments: &mut Adjustments,
-) -> Vec<u32> {
-    let mut affected = launches.to_vec();
-    affected.retain(|launch| forest.launches[*launch as usize].phases.get(Phase::Run).is_some_and(|run| run.0 > 0));
-    for &launch in &affected {
-        adjustments.scale(launch, Phase::Run, f64::from(thousandths) / 1000.0);
-    }
-    affected
-}
-
 /// Runs launches of a program, which one process made one after the other, `jobs` at a time. They
 /// take as long as the busiest of `jobs` slots, but at least their CPU time divided by the number
 /// of CPUs. Launches that waited for a CPU although they ran one after the other shared the CPUs
 /// with other programs.
-pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjustments: &mut Adjustments) -> Vec<u32> {
+pub(super) fn jobs(context: WhatIf<'_, '_>, launches: &[u32], jobs: u32, adjustments: &mut Adjustments) -> Vec<u32> {
     let forest = context.forest;
     let mut affected = Vec::new();
     let mut is_parallel = vec![false; forest.launches.len()];
@@ -184,10 +163,10 @@ pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjust
             continue;
         }
         // Other programs may take no more of the CPUs than before, or their share from each job.
-        let usage = CpuUsage::of(context, &serial);
-        let [fast, slow] = [0.0, usage.waiting_share()].map(|share_of_others| {
-            let free_cpus = (f64::from(context.cpus) * (1.0 - share_of_others)).max(1.0);
-            let span = (span_in_slots(&spans, jobs) as f64).max(usage.worked / free_cpus);
+        let [worked, waited] = cpu_usage(context, &serial);
+        let [fast, slow] = [0.0, waited / (waited + worked).max(1.0)].map(|share_of_others| {
+            let free_cpus = (f64::from(context.replay.cpus) * (1.0 - share_of_others)).max(1.0);
+            let span = (span_in_slots(&spans, jobs) as f64).max(worked / free_cpus);
             (span / total as f64).min(1.0)
         });
         let remains = f64::midpoint(fast, slow);
@@ -220,30 +199,16 @@ fn serial_launches(forest: &Forest<'_>, group: &[u32]) -> Vec<u32> {
     serial
 }
 
-/// How long launches and their descendants had a CPU, and waited for one, in nanoseconds.
-#[derive(Default)]
-struct CpuUsage {
-    worked: f64,
-    waited: f64,
-}
-
-impl CpuUsage {
-    fn of(context: Context<'_, '_>, launches: &[u32]) -> CpuUsage {
-        let Context { forest, timelines, .. } = context;
-        let tops: Vec<usize> = launches.iter().map(|launch| *launch as usize).collect();
-        let mut usage = CpuUsage::default();
-        for step in forest.walk(&tops) {
-            usage.worked += forest.launches[step.index].cpu.get().unwrap_or_default().0 as f64;
-            let waits = timelines.slices(step.index as ThreadIndex);
-            usage.waited += waits.iter().filter_map(|slice| Some(run_queue_span(&slice)?.0 as f64)).sum::<f64>();
-        }
-        usage
+/// Returns how long launches and their descendants had a CPU, and waited for one, in nanoseconds.
+fn cpu_usage(context: WhatIf<'_, '_>, launches: &[u32]) -> [f64; 2] {
+    let tops: Vec<usize> = launches.iter().map(|launch| *launch as usize).collect();
+    let (mut worked, mut waited) = (0.0, 0.0);
+    for step in context.forest.walk(&tops) {
+        worked += context.forest.launches[step.index].cpu.get().unwrap_or_default().0 as f64;
+        let waits = context.timelines.slices(step.index as ThreadIndex);
+        waited += waits.iter().filter_map(|slice| Some(run_queue_span(&slice)?.0 as f64)).sum::<f64>();
     }
-
-    /// Returns the share of the time in which the launches could have run but had no CPU.
-    fn waiting_share(&self) -> f64 {
-        self.waited / (self.waited + self.worked).max(1.0)
-    }
+    [worked, waited]
 }
 
 /// Returns how long spans of work take if each starts in the first free slot of `slots`.
@@ -266,9 +231,7 @@ pub(crate) fn work_time(forest: &Forest<'_>, timelines: &Timelines, index: usize
     runs.retain(|piece| piece.phase == Phase::Run);
     let mut queued = 0;
     for slice in timelines.slices(index as ThreadIndex).iter() {
-        if let Some((off_span, waited)) = slice.off_span.zip(run_queue_span(&slice)) {
-            let to = Nanos(slice.off.0 + off_span.0);
-            let from = to.since(waited);
+        if let Some((from, to)) = runnable(&slice) {
             queued += runs.iter().map(|piece| to.min(piece.end).since(from.max(piece.start)).0).sum::<u64>();
         }
     }
