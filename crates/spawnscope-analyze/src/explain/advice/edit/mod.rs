@@ -151,6 +151,9 @@ impl Edit {
                 rewrite.form.caveat()
             }
             Rewrite::Library(rewrite) => Some(rewrite.limit()),
+            Rewrite::Package(_) => {
+                Some("what the scripts launch then finds the name of the outer script in `npm_lifecycle_event`")
+            }
             _ => None,
         }
     }
