@@ -243,21 +243,15 @@ fn is_set_for_a_target(makefile: &[u8], variable: &[u8]) -> bool {
     })
 }
 
-/// Whether a recipe names a file, and so may write it. Other words, such as names of programs, must be where output goes.
+/// Whether a recipe names a file, and so may write it. A word that may also be the name of a program must be where output goes.
 fn is_in_recipe(makefile: &[u8], file: &[u8]) -> bool {
     let is_name = file.iter().any(|byte| b"./".contains(byte) || byte.is_ascii_uppercase());
-    let is_break = |byte: u8| b" \t<|;'\"&`".contains(&byte);
-    let names = |line: &[u8]| {
-        let found = line.windows(file.len()).enumerate().filter(|(_, window)| *window == file);
-        found.into_iter().any(|(at, _)| {
-            let before = line[..at].trim_ascii_end().last().copied();
-            let is_word = at.checked_sub(1).is_none_or(|at| is_break(line[at]) || line[at] == b'>');
-            let ends = line.get(at + file.len()).is_none_or(|byte| is_break(*byte) || *byte == b'>');
-            is_word && ends && (is_name || before == Some(b'>'))
-        })
-    };
-    let lines = makefile.split(|byte| *byte == b'\n');
-    lines.filter_map(recipe_of).any(names)
+    makefile.split(|byte| *byte == b'\n').filter_map(recipe_of).any(|recipe| {
+        let recipe = String::from_utf8_lossy(recipe).replace('>', " > ");
+        let words: Vec<&str> =
+            recipe.split([' ', '\t', '<', '|', ';', '\'', '"', '&', '`']).filter(|word| !word.is_empty()).collect();
+        (0..words.len()).any(|at| words[at].as_bytes() == file && (is_name || at > 0 && words[at - 1] == ">"))
+    })
 }
 
 /// Returns the recipe on a line: after a tab, or after the `;` of a rule.
