@@ -22,11 +22,12 @@ pub fn sentence(report: &Report) -> Option<String> {
     }
     let holders = holders(report).map(|holders| format!(": {holders}")).unwrap_or_default();
     let share = |part| units::percent(part, report.wall);
-    // Another sentence has the share of starting programs: the two must add up.
-    let within = |rest: Nanos| (rest.0 > 0).then(|| format!(", and {} within starting programs,", share(new)));
-    let (rest, within) = if new.0 > 0 { (running, within(running)) } else { (all, None) };
-    let rest = share(if rest.0 > 0 { rest } else { all });
-    Some(format!("{rest} of the wall time{} was waiting for a CPU{holders}.", within.unwrap_or_default()))
+    // Another sentence has the share of starting programs, which contains the waits of new processes.
+    let waited = "of the wall time was waiting for a CPU";
+    Some(match (running, new) {
+        (Nanos(0), _) | (_, Nanos(0)) => format!("{} {waited}{holders}.", share(all)),
+        _ => format!("{} {waited} while programs ran, and {} while they started{holders}.", share(running), share(new)),
+    })
 }
 
 fn holders(report: &Report) -> Option<String> {
