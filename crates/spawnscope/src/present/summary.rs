@@ -243,8 +243,11 @@ fn print_cure(page: &mut Page, advice: &Advice, has_recipe: bool) {
     }
     let steps = finding.fix.iter().take(if has_recipe { 2 } else { 1 });
     let steps: Vec<String> = steps.map(|step| text::escape(step.trim().trim_end_matches(':').as_bytes())).collect();
+    // Without the code after it, the code to replace would look like the advice.
+    let code = finding.fix.get(2).map(|line| line.trim()).filter(|line| has_recipe && line.starts_with("->"));
+    let code = code.map(|code| format!("  {}", text::escape(code.as_bytes()))).unwrap_or_default();
     if !steps.is_empty() {
-        page.hanging([plain(format!("{:indent$}-> ", ""))], PLAIN, &steps.join(": "));
+        page.hanging([plain(format!("{:indent$}-> ", ""))], PLAIN, &(steps.join(": ") + &code));
     }
 }
 
