@@ -19,6 +19,7 @@ MANUALS = $(notdir $(wildcard docs/man/*.1))
 BASH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+EXAMPLES = $(DESTDIR)$(PREFIX)/share/doc/spawnscope/examples
 # The library for C. The number at the end of its SONAME is also in crates/vspawn-capi/build.rs.
 LIBRARY_FROM ?= target/release
 VERSION = $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
@@ -100,6 +101,7 @@ install-profiler:
 	install -D -m 755 $(PRELOAD_FROM)/libvspawn_preload.so $(PRELOAD_DIR)/libvspawn_preload.so
 	install -d $(MAN_DIR)/man1 $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
 	install -m 644 $(addprefix docs/man/,$(MANUALS)) $(MAN_DIR)/man1
+	install -D -m 644 -t $(EXAMPLES) examples/unpack.sh
 	$(RUNNABLE) completions bash > $(BASH_COMPLETIONS)/spawnscope
 	$(RUNNABLE) completions zsh > $(ZSH_COMPLETIONS)/_spawnscope
 	$(RUNNABLE) completions fish > $(FISH_COMPLETIONS)/spawnscope.fish
@@ -130,7 +132,7 @@ uninstall: uninstall-profiler uninstall-library uninstall-fleet
 
 uninstall-profiler:
 	rm -f $(BIN_DIR)/spawnscope $(addprefix $(MAN_DIR)/man1/,$(MANUALS))
-	rm -f $(PRELOAD_DIR)/libvspawn_preload.so
+	rm -f $(PRELOAD_DIR)/libvspawn_preload.so $(EXAMPLES)/unpack.sh
 	rm -f $(BASH_COMPLETIONS)/spawnscope $(ZSH_COMPLETIONS)/_spawnscope $(FISH_COMPLETIONS)/spawnscope.fish
 
 uninstall-fleet:

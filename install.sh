@@ -123,7 +123,8 @@ unpack() {
 
 # Installs the profiler. The archive also has the library for C, which is for the system's directories.
 install_files() {
-    (cd "$tree" && find bin lib/spawnscope share/man/man1 share/bash-completion share/zsh share/fish -type f) |
+    (cd "$tree" && find bin lib/spawnscope share/man/man1 share/bash-completion share/zsh share/fish \
+        share/doc/spawnscope/examples -type f) |
         while IFS= read -r file; do
             directory=$prefix/$(dirname "$file")
             mkdir -p "$directory" || fail "failed to create $directory: choose another directory with --prefix"
@@ -143,7 +144,8 @@ report() {
         echo "  export PATH=\"$prefix/bin:\$PATH\""
         ;;
     esac
-    echo "Try it:"
+    echo "Try it on a slow script, then on your own command:"
+    echo "  $program record -- bash $prefix/share/doc/spawnscope/examples/unpack.sh 40"
     echo "  $program record -- make"
     echo "With root, it records more, and costs less:"
     # By default, sudo searches the system's directories only.

@@ -141,6 +141,8 @@ fn the_newest_release_is_installed_below_the_home_directory() {
         let programs = prefix.join("bin").display().to_string();
         assert!(printed.starts_with(&format!("installed spawnscope {VERSION} in {programs}\n")), "{printed}");
         assert!(printed.contains(&format!("export PATH=\"{programs}:$PATH\"")), "{printed}");
+        let (_, example) = printed.split_once("record -- bash ").unwrap();
+        assert!(Path::new(example.split_once(" 40\n").unwrap().0).exists(), "{printed}");
         let installed = Command::new(prefix.join("bin/spawnscope")).arg("--version").output().unwrap();
         assert_eq!(installed.stdout, b"spawnscope 9.8.7\n");
     }

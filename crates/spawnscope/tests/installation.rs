@@ -91,7 +91,8 @@ pub fn installed_files() -> BTreeSet<PathBuf> {
         .map(|entry| entry.unwrap().file_name())
         .filter(|name| Path::new(name).extension().is_some_and(|section| section == "1"))
         .map(|name| Path::new("share/man/man1").join(name));
-    let others = ["bin/spawnscope", "lib/spawnscope/libvspawn_preload.so"].iter().chain(&COMPLETIONS);
+    let others = ["bin/spawnscope", "lib/spawnscope/libvspawn_preload.so", "share/doc/spawnscope/examples/unpack.sh"];
+    let others = others.iter().chain(&COMPLETIONS);
     let all: BTreeSet<_> = manuals.chain(others.map(PathBuf::from)).collect();
     assert!(all.contains(Path::new("share/man/man1/spawnscope-record.1")));
     all
