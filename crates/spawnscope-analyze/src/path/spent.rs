@@ -24,7 +24,7 @@ impl Spent {
         use ExternalWait::{Disk, Network, Process, Recorder, Scanner, Stopped, Timer, Unknown};
         let named = |what: &str, name: &[u8]| format!("{what}: {}", String::from_utf8_lossy(name));
         let description = match self {
-            Spent::Tax => "starting and ending programs (all phases but run)",
+            Spent::Tax => "start-up (all phases but run)",
             Spent::Run => "running programs",
             Spent::RunQueue => "runnable programs waiting for a CPU",
             Spent::ExternalWait(Timer, _) => "waiting for a timer",

@@ -22,7 +22,7 @@ const SEARCH_DELAY_MS = 120;
 function showLegend(data: Data): void {
   const items = data.header.phases.map((phase) => el("span", {}, el("span", { class: `swatch phase-${phase.name}` }), phase.name));
   byId("legend").replaceChildren(...items, el("span", {}, el("span", { class: "swatch critical" }), "critical path"),
-    el("span", { class: "quiet" }, "curve: threads "), el("span", {}, el("span", { class: "swatch on-cpu" }), "on a CPU"), el("span", {}, el("span", { class: "swatch off-cpu" }), "waiting for one"));
+    el("span", { class: "quiet" }, `curve: threads (the line is at ${data.header.cpus} CPUs) `), el("span", {}, el("span", { class: "swatch on-cpu" }), "on a CPU"), el("span", {}, el("span", { class: "swatch off-cpu" }), "waiting for one"));
 }
 
 function listenToSearch(data: Data, state: State, timeline: Timeline): void {

@@ -17,6 +17,8 @@ const MIN_ROW_WIDTH = 4;
 const MAX_GAP = 3;
 /** Width above which a box has a label. */
 const LABEL_WIDTH = 34;
+/** Width above which the label also has the time, if it fits. */
+const TIMED_WIDTH = 90;
 
 export interface Scene {
   from: number;
@@ -126,7 +128,8 @@ export class Painter {
       const x = Math.round(this.x(scene, at)) + 0.5;
       context.moveTo(x, AXIS_HEIGHT - 4);
       context.lineTo(x, scene.height);
-      if (x < scene.width - 40) context.fillText(tickLabel(at, step), x + 3, AXIS_HEIGHT / 2);
+      const label = tickLabel(at, step);
+      if (x + 3 + context.measureText(label).width <= scene.width) context.fillText(label, x + 3, AXIS_HEIGHT / 2);
     }
     context.stroke();
   }
@@ -239,7 +242,9 @@ export class Painter {
     if (scene.flags?.[row]) this.paintMatch(context, left, y, width);
     if (width > LABEL_WIDTH) {
       const label = data.count[row] > 1 ? `${count(data.count[row])} x ${data.text(data.command[row])}` : this.labels.of(row);
-      this.paintLabel(context, label, left, y, width, data.count[row] > 1);
+      const timed = `${label}  ${time(data.end[row] - data.start[row])}`;
+      const hasTime = width > TIMED_WIDTH && this.shorten(context, timed, width - 6) === timed;
+      this.paintLabel(context, hasTime ? timed : label, left, y, width, data.count[row] > 1);
     }
     context.globalAlpha = 1;
   }

@@ -41,7 +41,7 @@ function valueOf(cell: HTMLTableCellElement): number | string | null {
 }
 
 /** Compares two values. Unknown values come last in both directions. */
-function compare(a: number | string | null, b: number | string | null, sign: number): number {
+export function compare(a: number | string | null, b: number | string | null, sign: number): number {
   if (a === null || b === null) return Number(a === null) - Number(b === null);
   return a < b ? -sign : a > b ? sign : 0;
 }

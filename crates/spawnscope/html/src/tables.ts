@@ -1,8 +1,9 @@
 // Shows the tables: launches by program, line, arguments and parent; sortable, filterable, and linked to the timeline.
 
-import type { Data, Group } from "./data";
+import type { Data, Group, Header } from "./data";
 import { button, byId, el } from "./dom";
 import { count, percent, time } from "./format";
+import { compare } from "./sortable";
 import type { State } from "./state";
 
 const FIRST_ROWS = 25;
@@ -13,7 +14,7 @@ interface Column {
   key: string;
   title: string;
   /** What a click on the title sorts by. The first click sorts texts in ascending order, figures in descending order. */
-  value: (group: Group) => number | string;
+  value: (group: Group) => number | string | null;
   text: (group: Group) => string;
   isText?: boolean;
 }
@@ -21,11 +22,19 @@ interface Column {
 const figure = (key: keyof Group, title: string): Column => ({
   key,
   title,
-  value: (group) => (group[key] as number | null) ?? -1,
+  value: (group) => group[key] as number | null,
   text: (group) => time(group[key] as number | null),
 });
 
-function columnsOf(by: string, wall: number, hasPath: boolean): Column[] {
+/** Returns the column of what would be saved without the launches of a row, if that was predicted for any row. */
+function savings(by: string, { removals, unrecorded_ns }: Header): Column[] {
+  const saved = new Map(removals.filter((removal) => removal.by === by).map(({ label, saving }) => [label, saving[0]]));
+  const text = (saving?: number) => (saving === undefined ? "-" : `${time(saving)}, ${percent(saving, unrecorded_ns)}`);
+  return saved.size ? [{ key: "saved", title: "saved without it", value: ({ label }) => saved.get(label) ?? null, text: ({ label }) => text(saved.get(label)) }] : [];
+}
+
+function columnsOf(by: string, header: Header): Column[] {
+  const { wall_ns: wall, has_path: hasPath } = header;
   const number = (key: "count" | "failed", title: string): Column => ({
     key,
     title,
@@ -42,11 +51,12 @@ function columnsOf(by: string, wall: number, hasPath: boolean): Column[] {
   const share: Column = {
     key: "share",
     title: "of the wall time",
-    value: (group) => group.critical ?? -1,
+    value: (group) => group.critical,
     text: (group) => (group.critical === null ? "-" : percent(group.critical, wall)),
   };
   return [
     number("count", "started"),
+    ...savings(by, header),
     figure("total", "total"),
     figure("mean", "mean"),
     figure("tax", "of it start-up"),
@@ -63,6 +73,7 @@ export class Tables {
   private readonly tabs = new Map<string, HTMLButtonElement>();
   private readonly panel = el("div", { class: "scroll", tabindex: "0", role: "tabpanel", "aria-label": "Launches" });
   private readonly more = el("p");
+  private readonly unknown = el("p", { class: "quiet" }, "saved without it: predicted for the programs and lines that run longest, - for others and for the command itself.");
 
   constructor(
     private readonly data: Data,
@@ -82,7 +93,7 @@ export class Tables {
       this.draw();
     });
     const label = el("label", { class: "search" }, "Filter ", filter);
-    byId("tables-body").replaceChildren(el("div", { class: "tools" }, tabs, label), this.panel, this.more);
+    byId("tables-body").replaceChildren(el("div", { class: "tools" }, tabs, label), this.panel, this.more, this.unknown);
     byId("tables").hidden = false;
     state.listen((_, changed) => {
       if (changed.has("table") || changed.has("sort")) this.draw();
@@ -101,16 +112,19 @@ export class Tables {
   }
 
   private draw(): void {
-    const { table: by, sort } = this.state.view;
+    const { table: by } = this.state.view;
     for (const [name, tab] of this.tabs) {
       tab.setAttribute("aria-selected", String(name === by));
       tab.tabIndex = name === by ? 0 : -1;
     }
     const table = this.data.header.tables[by];
     if (!table) return;
-    const columns = columnsOf(by, this.data.header.wall_ns, this.data.header.has_path);
+    const columns = columnsOf(by, this.data.header);
+    const sort = this.state.view.sort || (columns.some(({ key }) => key === "saved") ? "-saved" : "");
     const rows = this.sorted(table.rows, columns, sort);
     const body = rows.slice(0, this.shown).map(([position, group]) => this.row(by, position, group, columns));
+    const hasUnknown = columns.some(({ key, value }) => key === "saved" && rows.some(([, group]) => value(group) === null));
+    this.unknown.hidden = !hasUnknown;
     this.panel.replaceChildren(
       el("table", { class: "figures" }, el("thead", {}, this.head(by, columns, sort)), el("tbody", {}, ...body)),
     );
@@ -138,8 +152,7 @@ export class Tables {
     const key = isDescending ? sort.slice(1) : sort;
     const value = key === "label" ? (group: Group) => group.label : columns.find((column) => column.key === key)?.value;
     if (!value) return filtered;
-    const order = (a: number | string, b: number | string) => (a < b ? -1 : a > b ? 1 : 0);
-    return filtered.sort(([, a], [, b]) => (isDescending ? -1 : 1) * order(value(a), value(b)));
+    return filtered.sort(([, a], [, b]) => compare(value(a), value(b), isDescending ? -1 : 1));
   }
 
   private head(by: string, columns: Column[], sort: string): HTMLTableRowElement {

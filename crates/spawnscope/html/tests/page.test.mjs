@@ -9,7 +9,7 @@ const LAUNCHES = 85;
 
 test("opens without messages, errors or requests, and shows the report", () =>
   open(unpack, {}, async (page) => {
-    assert.match(await page.textContent("#verdict"), / went into starting and ending programs/);
+    assert.match(await page.textContent("#verdict"), / went into start-up \(starting and ending programs\)/);
     assert.match(await page.textContent("#totals"), /85 programs started/);
     for (const part of ["#timeline", "#advice", "#tables", "#flame", "#waits", "#tree"]) assert.ok(await page.isVisible(part), part);
     const drawn = await page.$eval("#canvas", (canvas) => {
@@ -99,8 +99,12 @@ test("Shift and drag sum the launches in a box", () =>
 test("tables sort, filter, and find their launches", () =>
   open(unpack, {}, async (page) => {
     const first = () => page.textContent("#tables tbody tr:first-child th");
+    assert.equal(await first(), "mv", "the largest saving comes first");
+    await page.click("#tables thead button:has-text('saved')");
+    const savings = await page.$$eval("#tables tbody tr", (rows) => rows.map((row) => row.children[2].textContent));
+    assert.ok(savings[0] !== "-" && savings.at(-1) === "-", `unknown values come last: ${savings}`);
     await page.click("#tables thead button:has-text('mean')");
-    const means = await page.$$eval("#tables tbody tr", (rows) => rows.map((row) => row.children[3].textContent));
+    const means = await page.$$eval("#tables tbody tr", (rows) => rows.map((row) => row.children[4].textContent));
     const inUs = means.map((mean) => Number.parseFloat(mean) * { us: 1, ms: 1e3, s: 1e6 }[mean.split(" ")[1]]);
     assert.deepEqual(inUs, inUs.toSorted((a, b) => b - a), means.join(", "));
     assert.equal(means.length, 6);

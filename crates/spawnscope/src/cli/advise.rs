@@ -7,13 +7,17 @@ use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
+use super::analysis::with_timelines_of;
 use super::args::{JsonArguments, RecordingArgument, WindowArguments};
 use super::source_files::SourceFiles;
 use super::{output, report};
-use crate::analyze::GroupBy;
-use crate::analyze::explain::advice::{Advice, AdviceList};
+use crate::analyze::explain::advice::AdviceList;
 use crate::analyze::model::window::Part;
+use crate::analyze::predict::whatif::AppliedChange;
+use crate::analyze::{GroupBy, Report};
+use crate::event::Nanos;
 use crate::present::advice;
+use crate::record::reader::RecordingFile;
 
 pub fn run(arguments: &AdviseArguments) -> Result<()> {
     let file = &arguments.recording.file;
@@ -25,7 +29,9 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
     output::print_contradictions(file, &report.info.contradictions);
     let sources = SourceFiles::look_up(&mut report);
     if arguments.patch {
-        return print_patch(&sources, &report.advices.worth);
+        return print_patch(&sources, &report, |changes| {
+            with_timelines_of(&RecordingFile::open(file)?, part, &mut |_| {}, |input| Ok(input.saving(changes)))
+        });
     }
     let typed = arguments.window.with_file(output::typed_name(file));
     let all = arguments.all || arguments.rule.is_some();
@@ -33,20 +39,32 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
     arguments.json.print("advice", || advice::json(&report), render)
 }
 
-/// Prints the diff to standard output, and what it leaves out to standard error.
-fn print_patch(sources: &SourceFiles, advices: &[Advice]) -> Result<()> {
+/// Prints the diff to standard output, and to standard error what it leaves out and saves. `predict` returns what several
+/// changes save together.
+fn print_patch(
+    sources: &SourceFiles,
+    report: &Report,
+    predict: impl FnOnce(&[AppliedChange]) -> Result<Option<[Nanos; 3]>>,
+) -> Result<()> {
     let directory = env::current_dir().and_then(|directory| directory.canonicalize());
-    let patch = sources.patch(advices, &directory.context("failed to find the current directory")?);
+    let advices = &report.advices;
+    let patch = sources.patch(&advices.worth, &directory.context("failed to find the current directory")?);
     for sentence in &patch.left_out {
         output::print_long_message(&output::escape_line(format!("not in the patch: {sentence}")));
     }
-    let contained = advices.iter().filter(|advice| advice.edited.iter().any(|edited| edited.change.is_ok()));
+    for fix in &patch.fixes {
+        output::print_long_message(&format!("check before you apply it: {}", fix.finding.limits));
+    }
+    let saving = match patch.fixes.as_slice() {
+        [] => None,
+        [fix] => Some(fix.saving),
+        several => predict(&several.iter().flat_map(|fix| fix.finding.changes.clone()).collect::<Vec<_>>())?,
+    };
     if patch.text.is_empty() {
         output::print_message("the patch is empty");
-    } else {
-        for advice in contained {
-            output::print_long_message(&format!("check before you apply it: {}", advice.finding.limits));
-        }
+    } else if let Some(saving) = saving {
+        let saving = advice::share_and_amount(saving, advices.unrecorded);
+        output::print_message(&format!("the whole patch saves {saving} of the wall time"));
     }
     // Without a filter for styles: the diff is what the files contain.
     io::stdout().lock().write_all(&patch.text).context("failed to write the patch")

@@ -10,9 +10,12 @@ use super::output::print_contradictions;
 use crate::analyze::model::timeline::Timelines;
 use crate::analyze::model::window::{Part, Window, WindowTitle, choose};
 use crate::analyze::path::critical_path::{Stretch, stretches};
-use crate::analyze::predict::replay::Parameters;
+use crate::analyze::predict::replay::{Parameters, Replay, is_reliable};
+use crate::analyze::predict::whatif::constants::Constants;
+use crate::analyze::predict::whatif::{AppliedChange, WhatIf};
 use crate::analyze::waits::reconstruct::reconstruct;
 use crate::analyze::{self, Causes, CriticalPath, Forest, GroupBy, Report, Scope, SliceCollection, Slices};
+use crate::event::Nanos;
 use crate::record::reader::{Contradictions, Recording, RecordingFile, ThreadRow};
 
 pub struct Input<'r, 'f> {
@@ -36,6 +39,14 @@ impl Input<'_, '_> {
     /// Returns the critical path in time, if it is known.
     pub fn stretches(&self) -> Option<Vec<Stretch>> {
         stretches(self.forest, self.timelines, Parameters::of(self.recording)?.wall)
+    }
+
+    /// Predicts what changes save together. `None` if the recording cannot be replayed.
+    pub fn saving(&self, changes: &[AppliedChange]) -> Option<[Nanos; 3]> {
+        let Input { recording, forest, timelines, .. } = self;
+        let replay = Replay::new(forest, timelines, &Parameters::of(recording)?)?;
+        let whatif = WhatIf { forest, timelines, replay: &replay, constants: &Constants::of(recording, forest) };
+        is_reliable(replay.error()).then(|| whatif.predict(changes).saving())
     }
 
     /// Returns the report without its waits, and the critical path by launch.

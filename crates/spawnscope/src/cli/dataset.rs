@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use chrono::{DateTime, NaiveDate};
 use sha2::{Digest, Sha256};
-use tempfile::TempDir;
 
 use super::analysis::{Input, with_timelines_of};
 use super::args::ExportArguments;
@@ -22,7 +21,6 @@ use crate::analyze::GroupBy;
 use crate::analyze::model::window::Part;
 use crate::analyze::sites::build_labels::{BuildLabel, BuildLabels};
 use crate::analyze::waits::attribution::attributed_waits;
-use crate::owner::act_as;
 use crate::parallel;
 use crate::present::dataset::{Contents, Dataset, Table};
 use crate::present::json::hex;
@@ -41,19 +39,12 @@ pub fn add_to(root: &Path, add: impl FnOnce(&Path) -> Result<()>) -> Result<()> 
     if !fleet::is_store(root) {
         return add(root);
     }
-    let directory = temporary_directory().context("failed to make a temporary directory")?;
+    let directory = identity::temporary_directory()?;
     let added = add(directory.path());
     if added.is_ok() || directory.path().join(Table::Runs.name()).exists() {
         fleet::push(directory.path(), root)?;
     }
     added
-}
-
-/// Creates a temporary directory, which belongs to the user who called sudo, if any.
-fn temporary_directory() -> Result<TempDir> {
-    let caller = identity::caller()?;
-    let _owner_guard = act_as(caller.as_ref().map(Caller::owner).as_ref())?;
-    Ok(tempfile::tempdir()?)
 }
 
 pub fn check_root(root: &Path) -> Result<()> {

@@ -35,9 +35,7 @@ const MAX_REPLAYED_LAUNCHES: usize = 200_000;
 const GROUPINGS: [GroupBy; 4] = [GroupBy::Command, GroupBy::Line, GroupBy::Arguments, GroupBy::Parent];
 
 pub fn run(arguments: &HtmlArguments) -> Result<()> {
-    let default = PathBuf::from(DEFAULT_OUTPUT);
-    let path = arguments.output.as_ref().unwrap_or(&default);
-    if arguments.open && output::file(Some(path)).is_none() {
+    if arguments.open && arguments.output.as_deref().is_some_and(|path| output::file(Some(path)).is_none()) {
         bail!("--open needs a file: name one with -o");
     }
     let file = &arguments.recording.file;
@@ -46,11 +44,14 @@ pub fn run(arguments: &HtmlArguments) -> Result<()> {
         let typed = arguments.window.with_file(output::typed_name(file));
         render(input, part, typed.as_deref())
     })?;
-    if arguments.output.is_none() && !arguments.open {
-        return output_file::write_page(path, page.as_bytes());
-    }
-    output_file::write_or_print(Some(path), page.as_bytes(), "page")?;
-    if arguments.open { open_in_browser(path) } else { Ok(()) }
+    let path = match &arguments.output {
+        Some(path) => path.clone(),
+        // A page that is only looked at leaves nothing in the user's directory.
+        None if arguments.open => identity::temporary_directory()?.keep().join(DEFAULT_OUTPUT),
+        None => return output_file::write_page(Path::new(DEFAULT_OUTPUT), page.as_bytes()),
+    };
+    output_file::write_or_print(Some(&path), page.as_bytes(), "page")?;
+    if arguments.open { open_in_browser(&path) } else { Ok(()) }
 }
 
 /// Computes everything that the page shows, and renders it. `file` is the recording as typed on a command line.
@@ -116,7 +117,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   spawnscope html          # writes report.html
   spawnscope html -o build.html ci.db
-  spawnscope html --open   # also opens it in the browser
+  spawnscope html --open   # opens a temporary page in the browser
 
 The page loads nothing and sends nothing. The part of its address after #
 holds the view, so a link to a part of the timeline can be shared.";
@@ -125,7 +126,7 @@ holds the view, so a link to a part of the timeline can be shared.";
 pub struct HtmlArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
-    /// Where to write the page; - is standard output [default: report.html]
+    /// Where to write the page; - is standard output [default: report.html; with --open, a temporary directory]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Open the page in a browser

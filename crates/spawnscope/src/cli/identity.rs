@@ -8,10 +8,11 @@ use std::os::unix::fs::MetadataExt;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueHint};
 use nix::unistd::{Gid, Uid, User, getgrouplist};
+use tempfile::TempDir;
 
 use super::variable;
 use crate::held::Identity;
-use crate::owner::Owner;
+use crate::owner::{Owner, act_as};
 
 /// The user's choice on the command line.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,6 +45,13 @@ pub struct Decision {
     pub identity: Option<Identity>,
     /// A message to print if the command does not run as the caller of spawnscope, or if the choice may surprise.
     pub notice: Option<String>,
+}
+
+/// Creates a temporary directory, which belongs to the user who called sudo, if any.
+pub fn temporary_directory() -> Result<TempDir> {
+    let caller = caller()?;
+    let _owner_guard = act_as(caller.as_ref().map(Caller::owner).as_ref())?;
+    tempfile::Builder::new().prefix("spawnscope.").tempdir().context("failed to make a temporary directory")
 }
 
 pub fn decide(choice: Choice<'_>) -> Result<Decision> {

@@ -179,7 +179,12 @@ pub fn create_beside(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
         _ => Path::new("."),
     };
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".spawnscope-").suffix(".tmp").permissions(Permissions::from_mode(mode)).tempfile_in(directory)
+    builder.prefix(".spawnscope-").suffix(".tmp").permissions(Permissions::from_mode(mode));
+    // The message of this error ends with the temporary name, which means nothing to the user.
+    builder.tempfile_in(directory).map_err(|error| {
+        let text = error.to_string();
+        io::Error::new(error.kind(), text.split_once(" at path ").map_or(text.as_str(), |(why, _)| why))
+    })
 }
 
 /// Returns the descriptor that a path such as /dev/stdout names. /proc presents these paths as links.

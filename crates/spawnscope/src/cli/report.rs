@@ -46,6 +46,7 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     let text = if arguments.json.json {
         arguments.json.text(&json::value(&report))?
     } else if arguments.full {
+        look_up_sources(&mut report);
         output::with_glyphs(table::render(&report, &options))
     } else if arguments.by.is_some() || arguments.top.is_some() || !arguments.labels.is_empty() {
         output::with_glyphs(table::render_table(&report, &options))
@@ -70,11 +71,16 @@ pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json_file
 }
 
 fn first_screen(report: &mut Report, width: usize, height: Option<usize>, file: Option<&str>) -> String {
+    look_up_sources(report);
+    output::with_glyphs(summary::render(report, width, height, file))
+}
+
+/// Looks up the lines and edits of the advice that is printed.
+fn look_up_sources(report: &mut Report) {
     match &mut report.busiest {
         Some(busiest) => SourceFiles::look_up(busiest),
         None => SourceFiles::look_up(report),
     };
-    output::with_glyphs(summary::render(report, width, height, file))
 }
 
 /// Reads a part of a recording and reports on it. The report on a whole recording of a machine also contains its busiest episode.

@@ -51,9 +51,11 @@ struct OwnEdits {
 
 /// The diff of all edits, and what it does not contain.
 #[derive(Default)]
-pub struct Patch {
+pub struct Patch<'a> {
     /// Unified diffs of the files, by name.
     pub text: Vec<u8>,
+    /// The fixes with edits in the diff.
+    pub fixes: Vec<&'a Advice>,
     pub left_out: Vec<String>,
 }
 
@@ -72,7 +74,7 @@ impl SourceFiles {
         }
         // An edit may need one of a later cause.
         let all = report.advices.worth.iter_mut();
-        all.filter(|advice| !is_edited(advice)).for_each(|advice| sources.look_up_cause(advice));
+        all.filter(|advice| advice.edited_fix().is_none()).for_each(|advice| sources.look_up_cause(advice));
         sources
     }
 
@@ -107,7 +109,10 @@ impl SourceFiles {
         advice.edited.clear();
         for (path, own) in &own {
             let (original, edited) = self.texts(path);
-            let [from, to] = own.alone.as_ref().map_or([&own.before[..], edited], |alone| [original, &alone.text]);
+            // Two changes of one line would contradict each other, so the later one is shown after the earlier one.
+            let alone = own.alone.as_ref().filter(|alone| !change_a_common_line(original, &alone.text, &own.before));
+            advice.is_edited_after_others |= alone.is_none();
+            let [from, to] = alone.map_or([&own.before[..], edited], |alone| [original, &alone.text]);
             advice.edited.extend(edited_lines(&own.name, from, to));
             advice.patch.extend(self.diff_of(path, from, to).unwrap_or_default());
         }
@@ -167,7 +172,7 @@ impl SourceFiles {
     }
 
     /// Returns the diff of all edits in files below a directory, and what it leaves out.
-    pub fn patch(&self, advices: &[Advice], directory: &Path) -> Patch {
+    pub fn patch<'a>(&self, advices: &'a [Advice], directory: &Path) -> Patch<'a> {
         let mut result = Patch::default();
         // Several programs of a line may have the same reason.
         let mut named = BTreeSet::new();
@@ -187,6 +192,7 @@ impl SourceFiles {
                 }
             }
         }
+        let mut written = BTreeSet::new();
         for (path, file) in &self.files {
             let Ok(file) = file else { continue };
             let edited = &file.edited.text;
@@ -195,17 +201,18 @@ impl SourceFiles {
             }
             let diff = name_below(path, directory).and_then(|name| patch::unified(&name, &file.original, edited));
             match diff {
-                Ok(diff) => result.text.extend(diff),
+                Ok(diff) => {
+                    written.insert(path);
+                    result.text.extend(diff);
+                }
                 Err(reason) => result.left_out.push(format!("{}: {reason}", path.display())),
             }
         }
+        let is_written = |edit| path_of(edit).is_ok_and(|path| written.contains(&path));
+        let fixes = advices.iter().filter_map(Advice::edited_fix);
+        result.fixes = fixes.filter(|fix| fix.finding.edits.iter().any(is_written)).collect();
         result
     }
-}
-
-fn is_edited(advice: &Advice) -> bool {
-    let mut all = std::iter::once(advice).chain(&advice.alternatives).flat_map(|fix| &fix.edited);
-    all.any(|edited| edited.change.is_ok())
 }
 
 fn path_of(edit: &Edit) -> Result<PathBuf, String> {
@@ -265,6 +272,13 @@ impl Edited {
         self.splices.extend(of_original.unwrap_or_default());
         Ok(())
     }
+}
+
+/// Whether two edited texts differ from the original in the same line.
+fn change_a_common_line(original: &[u8], one: &[u8], other: &[u8]) -> bool {
+    let others = patch::changed_lines(original, other);
+    let overlaps = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
+    patch::changed_lines(original, one).iter().any(|[lines, _]| others.iter().any(|[other, _]| overlaps(lines, other)))
 }
 
 /// Returns the lines that an original line may have become, from 0.
@@ -388,6 +402,14 @@ mod tests {
         assert_eq!(shown(b"one\n2\nthree"), ["2:-two+2"]);
         assert_eq!(shown(b"one\nnew\ntwo\nt"), ["2:-+new", "3:-three+t"]);
         assert_eq!(shown(b"OnE\ntwo\nthree"), ["1:-one+OnE"]);
+    }
+
+    #[test]
+    fn changes_of_one_line_are_shown_one_after_the_other() {
+        let common = |one: &[u8], other: &[u8]| change_a_common_line(b"a\nb\nc", one, other);
+        assert!(common(b"a\nb1\nc", b"a\nb2\nc") && common(b"a\nb1\nc", b"a1\nb2\nc"));
+        assert!(!common(b"a\nb1\nc", b"a1\nb\nc") && !common(b"a\nb1\nc", b"a\nb\nc"));
+        assert!(!common(b"a\nb1\nc", b"a\nb\nnew\nc"), "a line that is added changes no other");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::json::{insert_arguments, nanos};
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
 use super::table::{argument, title};
-use super::verdict::{NOTHING, verdict};
+use super::verdict::{NOTHING, verdict, why_none};
 use super::whatif::wall_name;
 use super::{critical, text, units};
 use crate::analyze::explain::advice::{Advice, AdviceList, Basis, EditedLine, Finding, ForeignCode, Owner, Rejection};
@@ -24,6 +24,8 @@ pub(super) const MAX_IN_REPORT: usize = 3;
 const MAX_EDITS: usize = 4;
 /// Maximum number of other fixes that are shown for a finding.
 const MAX_ALTERNATIVES: usize = 2;
+/// Precedes lines that another fix has changed, too, or that can only be changed after it.
+pub(super) const AFTER_OTHERS: &str = "with the other changes made:";
 /// The text if there is no advice. `analyze::explain::advice` defines the limits.
 const NO_ADVICE: &str = "No fix found that certainly saves at least 1 % of the wall time and 5 ms.";
 const SCHEMA_VERSION: u32 = 1;
@@ -34,15 +36,8 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
     let wall = units::time(report.wall);
     let advices = &report.advices;
     if report.replay_error.is_none() {
-        let why = if report.info.is_live && !report.info.command.is_empty() {
-            "no advice yet: this recording is still in progress"
-        } else if !report.info.sees_scheduler() {
-            "no advice: this recording does not contain what processes waited for, so no saving can be predicted; record with eBPF \
-             (`sudo spawnscope record -- CMD`)"
-        } else {
-            "no advice: this recording contains no complete command"
-        };
-        page.sentence(2, PLAIN, why);
+        let no_advice = if report.info.is_live { "no advice yet" } else { "no advice" };
+        page.sentence(2, PLAIN, &format!("{no_advice}: {}", why_none(report)));
         return page.finish();
     }
     if advices.worth.is_empty() {
@@ -89,26 +84,41 @@ pub(super) fn amount([expected, low, high]: [Nanos; 3]) -> String {
     }
 }
 
-/// Like [`amount`], for narrow places.
-pub(super) fn short_amount(saving: [Nanos; 3]) -> String {
+/// Formats a saving as a share of the wall time, and in time: `39.1 %, 76.0 ms (60.1 to 91.9)`.
+pub fn share_and_amount(saving @ [expected, low, high]: [Nanos; 3], unrecorded: Nanos) -> String {
+    let share = share(saving, unrecorded);
     match saving {
-        [Nanos(0), ..] | [_, Nanos(0), _] => amount(saving),
-        [expected, low, high] => format!("{} ({})", units::time(expected), units::interval(low, high)),
+        [Nanos(0), ..] => format!("{share}, {}", units::time(high)),
+        [_, Nanos(0), _] => format!("about {share}, {} (at most {})", units::time(expected), units::time(high)),
+        _ => {
+            let (time, interval) = (units::time(expected), units::interval(low, high));
+            // Three figures with the same unit have it once.
+            let unit = time.split_once(' ').map_or("", |(_, unit)| unit);
+            let figures = interval.strip_suffix(unit).map(str::trim_end);
+            let interval = figures.filter(|figures| figures.matches(' ').count() == 2).unwrap_or(&interval);
+            format!("{share}, {time} ({interval})")
+        }
+    }
+}
+
+/// Returns what share of the wall time is saved. If nothing may be saved, that is the most.
+fn share([expected, _, high]: [Nanos; 3], unrecorded: Nanos) -> String {
+    match expected {
+        Nanos(0) => format!("up to {}", units::percent(high, unrecorded)),
+        _ => units::percent(expected, unrecorded),
     }
 }
 
 /// Returns what share of the wall time is saved, and how the saving was found.
 pub(super) fn basis(advice: &Advice, report: &Report) -> String {
     let unrecorded = report.advices.unrecorded;
-    let [expected, _, high] = advice.saving;
-    let up_to = if expected == Nanos(0) { "up to " } else { "" };
-    let share = units::percent(if expected == Nanos(0) { high } else { expected }, unrecorded);
+    let share = share(advice.saving, unrecorded);
     let wall = wall_name(report.wall, unrecorded);
     let basis = match advice.finding.basis {
         Basis::Measured => "based on measured times",
         Basis::Modelled => "estimated by a model",
     };
-    format!("{up_to}{share} of {wall}; {basis}; rule {}", advice.finding.rule)
+    format!("{share} of {wall}; {basis}; rule {}", advice.finding.rule)
 }
 
 /// Returns where the example was launched, if that is known and other launches have other call sites.
@@ -199,12 +209,15 @@ pub(super) fn print_changed_lines(page: &mut Page, indent: usize, advice: &Advic
         advice.edited.iter().filter_map(|edited| Some((edited, signed_lines(edited)?))).collect();
     let replaces = |(_, lines): &(&EditedLine, Vec<String>)| lines.iter().any(|line| line.starts_with('-'));
     let skipped = changes.iter().position(replaces).filter(|_| most == 1).unwrap_or_default();
+    if advice.is_edited_after_others && !changes.is_empty() {
+        page.sentence(indent, QUIET, AFTER_OTHERS);
+    }
     for (edited, lines) in changes.iter().skip(skipped).take(most) {
         if most > 1 {
             page.line([plain(format!("{:indent$}{}", "", place(edited)))]);
         }
-        for line in lines {
-            page.line([plain(" ".repeat(indent)), plain(line.clone())]);
+        for line in from_the_change(lines, page.width().saturating_sub(indent)) {
+            page.line([plain(" ".repeat(indent)), plain(line)]);
         }
     }
     if changes.len() > most {
@@ -212,6 +225,23 @@ pub(super) fn print_changed_lines(page: &mut Page, indent: usize, advice: &Advic
         page.sentence(indent, PLAIN, &format!("and {more}"));
     }
     changes.len()
+}
+
+/// Returns the lines. If a line and its new form are too wide to show where they differ, both begin shortly before.
+fn from_the_change(lines: &[String], width: usize) -> Vec<String> {
+    let common = match lines {
+        [old, new] if lines.iter().any(|line| text::width(line) > width) => {
+            old.chars().zip(new.chars()).skip(1).take_while(|(old, new)| old == new).count()
+        }
+        _ => 0,
+    };
+    // What is before the change makes a third of the line at most.
+    let Some(skipped) = common.checked_sub(width / 3).filter(|skipped| *skipped > 1) else {
+        return lines.to_vec();
+    };
+    let shortened =
+        |line: &String| line.chars().take(1).chain(" …".chars()).chain(line.chars().skip(1 + skipped)).collect();
+    lines.iter().map(shortened).collect()
 }
 
 /// Returns where an edit is: `unpack.sh:20`.
@@ -289,7 +319,7 @@ pub(super) fn combined_saving(advices: &AdviceList) -> Option<String> {
         several => format!("1 to {}", several.min(MAX_IN_REPORT)),
     };
     let others = if advices.worth.len() > MAX_IN_REPORT { "; the others are not included" } else { "" };
-    Some(format!("{numbers} together save {}{others}", amount(saving)))
+    Some(format!("{numbers} together save {}{others}", share_and_amount(saving, advices.unrecorded)))
 }
 
 fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {
@@ -411,6 +441,9 @@ fn insert_edits(object: &mut Map<String, Value>, advice: &Advice) {
     if !advice.edited.is_empty() {
         object.insert("edits".into(), advice.edited.iter().map(edit_value).collect());
         object.insert("patch".into(), String::from_utf8_lossy(&advice.patch).into());
+        if advice.is_edited_after_others {
+            object.insert("needs_others".into(), true.into());
+        }
     }
 }
 

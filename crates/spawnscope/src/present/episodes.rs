@@ -17,7 +17,7 @@ const MAX_EPISODES: usize = 5;
 const NAME_WIDTH: usize = 12;
 const NUMBER_WIDTH: usize = 5;
 const FIGURES: [Column; 4] =
-    [column("start", 11, 4), column("length", 11, 3), column("launches", 10, 1), column("tax", 11, 2)];
+    [column("start", 11, 4), column("length", 11, 3), column("launches", 10, 1), column("start-up", 11, 2)];
 
 /// Returns the report whose launches are explained: for a recording of the whole machine, the report on its busiest episode.
 pub(super) fn report_to_explain(report: &Report) -> &Report {

@@ -32,7 +32,10 @@ const FIGURES: [Column; 4] =
     [column("started", 9, 3), column(WITHOUT, 18, 4), column("total", 9, 1), column("of it start-up", 16, 2)];
 /// The wall time that would be saved without these launches.
 const WITHOUT: &str = "saved without it";
+/// Explains the word, unless a sentence above does.
 const LEGEND: &str = "start-up: starting and ending a program, everything but its own run";
+/// Explains rows without a saving.
+const NO_SAVING: &str = "-: not predicted: too short, not among the eight longest, or the command";
 /// Explains totals that are longer than the command.
 const NESTED_TOTALS: &str = "total: launches that run at the same time, or within each other, add up";
 /// Explains savings that are larger than the total.
@@ -79,10 +82,8 @@ pub fn render(report: &Report, width: usize, height: Option<usize>, file: Option
 fn render_with(report: &Report, detail: Detail, width: usize, lines: usize, file: Option<&str>) -> String {
     let mut above = Page::of_width(width);
     print_headline(&mut above, report);
-    let sentences = verdict::sentences(report).unwrap_or_default();
-    if !sentences.is_empty() {
-        above.line([]);
-    }
+    let sentences = verdict::or_why_none(report);
+    above.line([]);
     sentences.iter().for_each(|sentence| above.sentence(2, TITLE, sentence));
     let explained = episodes::report_to_explain(report);
     let no_fix = advice::no_fix(explained);
@@ -91,12 +92,15 @@ fn render_with(report: &Report, detail: Detail, width: usize, lines: usize, file
     }
     no_fix.into_iter().for_each(|sentence| above.sentence(2, PLAIN, sentence));
     print_advice(&mut above, report, detail);
-    let (above, below) = (above.finish(), render_below_table(report, width, file));
+    let has_verdict = !sentences.iter().any(|sentence| sentence.starts_with(verdict::NO_VERDICT));
+    let (above, below) = (above.finish(), render_below_table(report, has_verdict, width, file));
     let plain_text = anstream::adapter::strip_str(&above).to_string();
     let named = words_of(&plain_text);
     let used = above.lines().count() + below.lines().count();
     let mut page = Page::of_width(width);
-    print_table(&mut page, report, &named, lines.saturating_sub(used), detail.has_legend);
+    let legend = if plain_text.contains(verdict::START_UP) { None } else { Some(LEGEND) };
+    let legends = detail.has_legend.then_some(legend);
+    print_table(&mut page, report, &named, lines.saturating_sub(used), legends);
     above + &page.finish() + &below
 }
 
@@ -186,21 +190,27 @@ pub(super) fn is_tax_partial(report: &Report) -> bool {
 pub(super) fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
     let advices = &episodes::report_to_explain(report).advices;
     let shown = distinct_advice(&advices.worth, detail.advice);
-    for (number, advice) in shown.iter().enumerate() {
+    let saving = |saving| advice::share_and_amount(saving, advices.unrecorded);
+    // The saving of several together is that of the first ones.
+    let are_the_first = shown.len() == advices.worth.len().min(advice::MAX_IN_REPORT);
+    let together = advices.together.filter(|[expected, ..]| are_the_first && expected.0 > 0);
+    // Of some advice, the most that it can save is shown.
+    let likely = if shown.iter().any(|advice| advice.saving[1].0 == 0) { "likely save" } else { "save " };
+    let together = together.map(|together| format!("{likely} {}", saving(together)));
+    let savings: Vec<String> = shown.iter().map(|advice| format!("saves {}", saving(advice.saving))).collect();
+    let available = page.width().saturating_sub(2 + LABEL_WIDTH);
+    let widest = savings.iter().chain(&together).map(|saving| text::width(saving)).max().unwrap_or_default();
+    let room = available.saturating_sub(widest + 2);
+    for (number, (advice, saving)) in shown.iter().zip(&savings).enumerate() {
         let label = if number == 0 { "Fix first" } else { "Then" };
-        print_subject(page, label, advice);
+        print_subject(page, label, &advice::subject(advice), saving, room);
         if number < detail.cures {
             print_cure(page, advice, detail.has_recipes);
         }
     }
-    // The saving of several together is that of the first ones.
-    let are_the_first = shown.len() == advices.worth.len().min(advice::MAX_IN_REPORT);
-    if let Some([expected, ..]) = advices.together.filter(|[expected, ..]| are_the_first && expected.0 > 0) {
+    if let Some(saving) = together {
         let label = if shown.len() == 2 { "Both" } else { "Together" };
-        let (saved, share) = (units::time(expected), units::percent(expected, advices.unrecorded));
-        // Of some advice, the most that it can save is shown.
-        let likely = if shown.iter().any(|advice| advice.saving[1].0 == 0) { "likely " } else { "" };
-        page.line([label_span(label), plain(format!("{likely}save {saved}, {share} of the wall time"))]);
+        print_subject(page, label, "", &saving, room);
     }
 }
 
@@ -208,17 +218,18 @@ fn label_span(label: &str) -> super::page::Span {
     styled(TITLE, format!("  {}", text::pad_right(label, LABEL_WIDTH)))
 }
 
-/// Prints what to change, and at the right end the saving.
-fn print_subject(page: &mut Page, label: &str, advice: &Advice) {
-    let saving = format!("saves {}", advice::short_amount(advice.saving));
-    let available = page.width().saturating_sub(2 + LABEL_WIDTH);
-    let subject = advice::subject(advice);
-    let room = available.saturating_sub(text::width(&saving) + 2);
+/// Prints what to change, and the saving in its own column after `room` for the first. What does
+/// not fit beside the other has its own line.
+fn print_subject(page: &mut Page, label: &str, subject: &str, saving: &str, room: usize) {
     if room < MIN_COMMAND_WIDTH {
-        page.line([label_span(label), plain(text::truncate(&subject, available))]);
-        page.sentence(2 + LABEL_WIDTH, TITLE, &saving);
+        page.hanging([label_span(label)], PLAIN, subject);
+        page.sentence(2 + LABEL_WIDTH, TITLE, saving);
+    } else if text::width(subject) <= room {
+        let subject = plain(format!("{}  ", text::pad_right(subject, room)));
+        page.line([label_span(label), subject, styled(TITLE, saving)]);
     } else {
-        page.line([label_span(label), plain(text::pad_right(&subject, room)), styled(TITLE, format!("  {saving}"))]);
+        page.line([label_span(label), plain(subject)]);
+        page.line([plain(" ".repeat(2 + LABEL_WIDTH + room + 2)), styled(TITLE, saving)]);
     }
 }
 
@@ -282,14 +293,14 @@ fn words_of(text: &str) -> Vec<&str> {
 }
 
 /// Prints the table: the programs without which most is saved, and each program that the text above
-/// names.
-fn print_table(page: &mut Page, report: &Report, named: &[&str], lines: usize, has_legend: bool) {
+/// names. `legends` are explanations, of which the caller knows one.
+fn print_table(page: &mut Page, report: &Report, named: &[&str], lines: usize, legends: Option<Option<&str>>) {
     let labels: Vec<String> = report.groups.iter().map(|group| text::escape(&group.label)).collect();
     let is_named = |index: &usize| named.contains(&labels[*index].as_str());
     let count = (0..labels.len()).filter(is_named).count();
     // The heading, the empty line before it, the legend, and the number of omitted rows take a line
     // each.
-    let rows = lines.saturating_sub(3 + usize::from(has_legend)).clamp(MIN_ROWS, MAX_ROWS);
+    let rows = lines.saturating_sub(3 + usize::from(legends.is_some())).clamp(MIN_ROWS, MAX_ROWS);
     let mut others = rows.saturating_sub(count);
     let shown = (0..labels.len()).filter(|index| {
         is_named(index) || {
@@ -303,14 +314,14 @@ fn print_table(page: &mut Page, report: &Report, named: &[&str], lines: usize, h
         return;
     }
     page.line([]);
-    print_rows(page, &shown);
+    print_rows(page, &shown, report.advices.unrecorded);
     let more = report.groups.len() - shown.len();
     if more > 0 {
         page.line([styled(QUIET, format!("  ... {} more: report --full", units::count(more as u64)))]);
     }
-    if has_legend {
-        page.sentence(2, QUIET, LEGEND);
-        surprises(report, &shown).into_iter().for_each(|meaning| page.sentence(2, QUIET, meaning));
+    if let Some(legend) = legends {
+        let meanings = legend.into_iter().chain(surprises(report, &shown));
+        meanings.for_each(|meaning| page.sentence(2, QUIET, meaning));
         for meaning in words::explain_parentheses(shown.iter().map(|group| group.label.as_slice())) {
             page.sentence(2, QUIET, &meaning);
         }
@@ -322,14 +333,17 @@ fn surprises(report: &Report, groups: &[&Group]) -> Vec<&'static str> {
     let exceeds = |a: Nanos, b: Nanos| a.0 as f64 > (1.0 + SURPRISING) * b.0 as f64;
     let is_nested = groups.iter().any(|group| exceeds(group.sums.total, report.wall));
     let is_shared = groups.iter().any(|group| group.depends.is_some_and(|saved| exceeds(saved, group.sums.total)));
-    let surprises = [is_nested.then_some(NESTED_TOTALS), is_shared.then_some(SAVED_IN_PARENTS)];
+    let is_predicted = |group: &&Group| group.depends.is_some();
+    let is_partial = groups.iter().any(is_predicted) && !groups.iter().all(is_predicted);
+    let surprises =
+        [is_nested.then_some(NESTED_TOTALS), is_shared.then_some(SAVED_IN_PARENTS), is_partial.then_some(NO_SAVING)];
     surprises.into_iter().flatten().collect()
 }
 
-fn print_rows(page: &mut Page, groups: &[&Group]) {
+fn print_rows(page: &mut Page, groups: &[&Group], unrecorded: Nanos) {
     let has_savings = groups.iter().any(|group| group.depends.is_some());
     let columns: Vec<Column> = FIGURES.into_iter().filter(|each| each.title != WITHOUT || has_savings).collect();
-    let rows: Vec<Vec<String>> = groups.iter().map(|group| figures(group, has_savings)).collect();
+    let rows: Vec<Vec<String>> = groups.iter().map(|group| figures(group, has_savings, unrecorded)).collect();
     let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
     let sites: Vec<String> = groups.iter().map(|group| advice::site(&group.callers).unwrap_or_default()).collect();
     let columns = Columns::fit(page.width().saturating_sub(2 + NAME_WIDTH), &columns, &rows);
@@ -346,9 +360,10 @@ fn print_rows(page: &mut Page, groups: &[&Group]) {
     }
 }
 
-fn figures(group: &Group, has_savings: bool) -> Vec<String> {
+fn figures(group: &Group, has_savings: bool, unrecorded: Nanos) -> Vec<String> {
     let sums = &group.sums;
-    let saved = has_savings.then(|| units::time(group.depends));
+    let saved = |saved| format!("{}, {}", units::time(saved), units::percent(saved, unrecorded));
+    let saved = has_savings.then(|| group.depends.map_or_else(|| "-".to_owned(), saved));
     let total = (sums.timed > 0).then_some(sums.total);
     let figures = [Some(units::count(sums.count)), saved, Some(units::time(total)), Some(units::time(sums.tax))];
     figures.into_iter().flatten().collect()
@@ -363,10 +378,18 @@ pub(super) fn print_warnings_and_note_count(page: &mut Page, report: &Report) {
     }
 }
 
-fn render_below_table(report: &Report, width: usize, file: Option<&str>) -> String {
+/// Prints warnings and what to run next. Without a verdict, that is what shows the programs.
+fn render_below_table(report: &Report, has_verdict: bool, width: usize, file: Option<&str>) -> String {
     let mut page = Page::of_width(width);
     page.line([]);
     print_warnings_and_note_count(&mut page, report);
+    if !has_verdict && report.info.command.is_empty() {
+        page.sentence(
+            2,
+            PLAIN,
+            "To explain one command: `spawnscope record -- CMD`. To watch the machine: `spawnscope top`.",
+        );
+    }
     let file = table::argument(file);
     let AdviceList { worth, not_worth, .. } = &episodes::report_to_explain(report).advices;
     let is_uncertain = not_worth.iter().any(|(doubt, _)| *doubt == Rejection::Uncertain);
@@ -375,7 +398,8 @@ fn render_below_table(report: &Report, width: usize, file: Option<&str>) -> Stri
         true if is_uncertain => Some("advise --all"),
         true => None,
     };
-    let verbs = advise.into_iter().chain(["report --full", "html --open"]);
+    let programs: &[&str] = if has_verdict { &[] } else { &["report --by parent", "tree"] };
+    let verbs = advise.into_iter().chain(programs.iter().copied()).chain(["report --full", "html --open"]);
     let commands: Vec<String> = verbs.map(|verb| format!("spawnscope {verb}{file}")).collect();
     page.commands("Next: ", &commands);
     page.finish()

@@ -57,7 +57,7 @@ const FIGURES: [Column; 8] = [
     column("depends", 9, 7),
     column("total", 9, 4),
     column("mean", 9, 3),
-    column("tax", 9, 6),
+    column("start-up", 9, 6),
     column("critical", 9, 5),
     column("largest phase", 17, 2),
     FAILED,
@@ -67,8 +67,7 @@ const FIGURES: [Column; 8] = [
 const DEPENDS_COLUMN: usize = 1;
 
 /// Explains the column `depends` of the full table.
-const DEPENDS_LEGEND: &str =
-    "depends: how much shorter the wall time would be without these launches and the waits for them";
+const DEPENDS_LEGEND: &str = "depends: how much shorter the wall time would be without these launches and the waits for them; predicted for at most eight programs";
 
 const PHASE_FIGURES: [Column; 4] =
     [column("total", 12, 4), column("share", 12, 3), column("mean", 12, 2), column("cpu", 12, 1)];
@@ -136,8 +135,8 @@ fn print_headline(page: &mut Page, report: &Report) {
     print_fact(page, "failed execs", &units::count(all.failed_execs), "");
     if all.count > 0 {
         let name = match summary::is_tax_partial(report) {
-            true => "launch tax, at least",
-            false => "launch tax",
+            true => "start-up, at least",
+            false => "start-up",
         };
         print_fact(page, name, &units::time(all.tax), &tax_note(report));
         if let Some(tax) = all.critical_tax {
@@ -147,7 +146,7 @@ fn print_headline(page: &mut Page, report: &Report) {
                 false => "",
             };
             let note = format!("{share} of the wall time (start-up on the critical path{unknown})");
-            print_fact(page, "critical tax", &units::time(tax), &note);
+            print_fact(page, "critical start-up", &units::time(tax), &note);
         }
     } else {
         page.sentence(2, PLAIN, "no launches");
@@ -334,7 +333,7 @@ fn print_groups_legend(page: &mut Page, report: &Report, shown: &[Group]) {
         page.sentence(2, QUIET, DEPENDS_LEGEND);
     }
     if report.all.critical.is_some() {
-        let columns = "tax: all phases but run; critical: time on the critical path, including run";
+        let columns = "start-up: all phases but run; critical: time on the critical path, including run";
         page.sentence(2, QUIET, columns);
     }
     for meaning in words::explain_parentheses(shown.iter().map(|group| group.label.as_slice())) {
@@ -370,6 +369,6 @@ fn print_omitted(page: &mut Page, groups: &[Group], group_by: GroupBy, file: Opt
     let launches = units::counted(launches, "launch", "launches");
     let tax = units::time(Nanos(tax));
     let by = grouping_of(group_by).name;
-    page.sentence(2, QUIET, &format!("… {more}: {launches}, tax {tax}. To print all:"));
+    page.sentence(2, QUIET, &format!("… {more}: {launches}, start-up {tax}. To print all:"));
     page.command(2, &format!("spawnscope report --by {by} --top 0{}", argument(file)));
 }

@@ -27,6 +27,13 @@ const NOTABLE_OVERHEAD: f64 = 0.05;
 
 /// A program is named as the largest part of the launch tax if it has at least this share of it.
 const MOST_OF_THE_TAX: f64 = 0.5;
+/// The beginning of a sentence that says why there is no verdict.
+pub(super) const NO_VERDICT: &str = "No verdict";
+/// What the report calls the launch tax, explained where it stands first.
+pub(super) const START_UP: &str = "start-up (starting and ending programs)";
+/// If at least this share of the wall time depends on a program that was started once, it is the
+/// command under another name, and a sentence about it would say nothing.
+const WHOLE_SHARE: f64 = 0.95;
 /// Advice says enough about a program if it saves at least this share of what depends on it.
 const COVERED_SHARE: f64 = 0.4;
 
@@ -42,6 +49,23 @@ pub fn verdict(report: &Report) -> Option<String> {
     Some(sentences(report)?.into_iter().chain(fix).collect::<Vec<_>>().join(" "))
 }
 
+/// Returns the sentences of the verdict, or a sentence that says why there is none.
+pub(super) fn or_why_none(report: &Report) -> Vec<String> {
+    sentences(report).unwrap_or_else(|| vec![format!("{NO_VERDICT}: {}.", why_none(report))])
+}
+
+/// Says why a report explains nothing.
+pub(super) fn why_none(report: &Report) -> &'static str {
+    if report.info.is_live && !report.info.command.is_empty() {
+        "this recording is still in progress"
+    } else if !report.info.sees_scheduler() {
+        "this recording does not contain what processes waited for, so no saving can be predicted; record with eBPF \
+         (`sudo spawnscope record -- CMD`)"
+    } else {
+        "this recording contains no complete command"
+    }
+}
+
 /// Returns the sentences of the verdict, each with one statement. The verdict on a recording of the whole machine is about its busiest
 /// episode.
 pub fn sentences(report: &Report) -> Option<Vec<String>> {
@@ -52,10 +76,10 @@ pub fn sentences(report: &Report) -> Option<Vec<String>> {
         return Some(sentences);
     }
     if report.all.count == 0 {
-        return Some(vec!["No verdict: nothing was launched.".to_owned()]);
+        return Some(vec![format!("{NO_VERDICT}: nothing was launched.")]);
     }
     if let Some(error) = report.replay_error.filter(|error| !is_reliable(*error)) {
-        return Some(vec![format!("No verdict: {}.", unreliable_text(error))]);
+        return Some(vec![format!("{NO_VERDICT}: {}.", unreliable_text(error))]);
     }
     let mut sentences = principal_sentences(report)?;
     let (largest, _) = report.where_the_wall_went.first()?;
@@ -94,7 +118,8 @@ fn polling_sentence(report: &Report) -> Option<String> {
 fn principal_sentences(report: &Report) -> Option<Vec<String>> {
     let (largest, time) = report.where_the_wall_went.first()?;
     let culprit = culprit(&report.dependence, report.advices.unrecorded);
-    let depends = culprit.filter(|each| !has_advice(each, report)).map(|each| depends_sentence(each, report));
+    let named = culprit.filter(|each| !has_advice(each, report) && !is_the_command(each, report));
+    let depends = named.map(|each| depends_sentence(each, report));
     let share = units::percent(*time, report.wall);
     let nothing = if has_nothing_to_report(report) { format!("{NOTHING}: ") } else { String::new() };
     Some(match largest {
@@ -163,6 +188,11 @@ fn has_advice(culprit: &Dependence, report: &Report) -> bool {
     saved as f64 >= COVERED_SHARE * culprit.saving[0].0 as f64
 }
 
+/// Whether a program is nearly the whole run: `python3` in a script that only starts python3.
+fn is_the_command(culprit: &Dependence, report: &Report) -> bool {
+    culprit.count == 1 && culprit.saving[0].0 as f64 >= WHOLE_SHARE * report.advices.unrecorded.0 as f64
+}
+
 /// Whether there is neither advice, nor a large launch tax, nor a command that the wall depends on.
 fn has_nothing_to_report(report: &Report) -> bool {
     let culprit = culprit(&report.dependence, report.advices.unrecorded);
@@ -175,7 +205,9 @@ fn depends_sentence(culprit: &Dependence, report: &Report) -> String {
     let wrapper = culprit.launched_through.as_ref();
     let by = wrapper.map_or_else(String::new, |label| format!(" below {}", text::escape(label)));
     let label = text::escape(&culprit.label);
-    format!("Without {label}, {}{by}, the wall time would be {share} shorter.", started(culprit.count))
+    let fork = label.strip_prefix('(').and_then(|name| name.strip_suffix(')'));
+    let fork = fork.map_or_else(String::new, |name| format!(" a fork of {name},"));
+    format!("Without {label},{fork} {}{by}, the wall time would be {share} shorter.", started(culprit.count))
 }
 
 fn critical_tax(report: &Report) -> Nanos {
@@ -196,7 +228,7 @@ fn launch_tax_sentence(report: &Report) -> String {
     let is_explained = is_principal || is_notable(tax, report);
     let most = most_of(tax, report).filter(|_| is_explained);
     let most = most.map_or_else(String::new, |most| format!(", most of it {most}"));
-    format!("{share} of the wall time went into starting and ending programs{most}.")
+    format!("{share} of the wall time went into {START_UP}{most}.")
 }
 
 fn best_fix_sentence(best: &Advice, report: &Report) -> String {

@@ -21,7 +21,7 @@ const MAX_PROGRAMS: usize = 8;
 const TITLE_OF_NAMES: &str = "program";
 /// Minimum width of the name of a program, in columns. Columns of figures are dropped to keep this width.
 const NAME_WIDTH: usize = 11;
-const FIGURES: [Column; 2] = [column("critical", 13, 2), column("tax", 13, 1)];
+const FIGURES: [Column; 2] = [column("critical", 13, 2), column("start-up", 13, 1)];
 
 pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
     let mut page = Page::of_width(width);

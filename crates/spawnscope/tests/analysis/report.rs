@@ -80,10 +80,10 @@ fn a_phase_that_is_known_only_for_the_command_is_unknown_and_the_tax_is_a_lower_
     assert_eq!(exec_line[2..5], ["-", "-", "-"], "{full}");
     let bar = full.lines().find(|line| line.contains('█')).unwrap();
     assert!(!bar.contains('▒'), "{full}");
-    assert!(full.contains("  launch tax  "));
+    assert!(full.contains("  start-up  "));
     found.info.missing.push(Missing { what: Missing::SCHEDULER.to_owned(), effect: String::new() });
     let full = table_of(&found);
-    assert!(full.contains("  launch tax, at least "), "{full}");
+    assert!(full.contains("  start-up, at least "), "{full}");
     let table = plain(&table::render_table(&found, &table::Options::all(200)));
     assert!(table.contains(" start-up at least "), "{table}");
 }
@@ -182,7 +182,7 @@ fn a_sum_of_tax_that_exceeds_the_wall_is_not_a_share_of_it() {
         builder.launch(ROOT, 1_000_000, &Spans::USUAL, TRUE);
     }
     let text = table_of(&by_command(&builder.recording));
-    let tax = "  launch tax               95.8 ms   9.6 times the wall time, over all launches\n";
+    let tax = "  start-up                 95.8 ms   9.6 times the wall time, over all launches\n";
     assert!(text.contains(tax) && !text.contains("% of the wall"), "{text}");
 }
 
@@ -253,17 +253,17 @@ fn narrow_terminals_lose_whole_columns_in_a_fixed_order() {
     builder.launch(ROOT, 0, &Spans::USUAL, TRUE);
     let found = by_command(&builder.recording);
     for (width, expected) in [
-        (80, "count total mean tax critical largest phase failed"),
-        (70, "count total mean tax critical"),
-        (55, "count total tax critical"),
-        (42, "count tax critical"),
-        (40, "count tax critical"),
+        (80, "count total mean start-up critical largest phase failed"),
+        (70, "count total mean start-up critical"),
+        (55, "count total start-up critical"),
+        (42, "count start-up critical"),
+        (40, "count start-up critical"),
     ] {
         assert_eq!(titles(&found, width, "command"), expected, "{width}");
     }
     let wide = wide_figures();
     let text = whole_table(&wide, 40);
-    assert!(text.lines().any(|line| unwrapped(line) == "command count tax"), "{text}");
+    assert!(text.lines().any(|line| unwrapped(line) == "command count start-up"), "{text}");
     let phases = [80, 60, 48, 40].map(|width| titles(&found, width, "phase"));
     let expected = ["total share mean cpu", "total share mean", "total share", "total share"];
     assert_eq!(phases, expected);
@@ -303,7 +303,7 @@ fn a_recording_without_launches_has_a_report() {
     assert_eq!((found.all.count, found.all.tax), (0, None));
     let text = table_of(&found);
     assert_contains(&text, ["launches                       0", "\n  no launches\n"]);
-    assert!(!text.contains("launch tax"), "{text}");
+    assert!(!text.contains("  start-up  "), "{text}");
     serde_json::from_str::<Value>(&json::render(&found)).unwrap();
 }
 

@@ -7,7 +7,7 @@ use spawnscope::present::{summary, text};
 use crate::builder::Spans;
 use crate::printed::{plain, report_with_causes};
 use crate::serial::{READ, Serial};
-use crate::texts::assert_contains;
+use crate::texts::{assert_contains, unwrapped};
 
 /// Returns the report on a script that launches dirname 40 times at one line, and 30 other programs
 /// once. The advice names bash, which is the last of all programs.
@@ -54,6 +54,13 @@ fn each_program_that_the_text_names_has_a_row() {
 }
 
 #[test]
+fn a_recipe_has_the_old_code_and_the_new() {
+    let found = report_on_many_programs();
+    let above = unwrapped(&screen(&found, 80, None).0);
+    assert_contains(&above, ["-> do the work in the shell: $(dirname \"$p\") -> ${p%/*} (40 times)"]);
+}
+
+#[test]
 fn more_lines_show_more_rows() {
     let found = report_on_many_programs();
     let rows = [Some(24), Some(50), None].map(|height| screen(&found, 80, height).1.len());
@@ -64,16 +71,17 @@ fn more_lines_show_more_rows() {
 fn a_narrow_screen_keeps_the_names_and_what_is_saved_without_them() {
     let (above, rows) = screen(&report_on_many_programs(), 40, Some(24));
     assert_contains(&above, ["Fix first  dirname, 40 x at"]);
-    assert!(rows[0].starts_with("dirname") && rows[0].ends_with(" ms"), "{rows:#?}");
+    assert!(rows[0].starts_with("dirname") && rows[0].ends_with(" %"), "{rows:#?}");
 }
 
 #[test]
 fn savings_together_are_likely_if_one_of_them_is_a_maximum() {
     let mut report = report_on_many_programs();
     report.advices.together = Some([2_000_000, 1_000_000, 3_000_000].map(Nanos));
-    for (low, expected) in [(1, "Together   save 2.00 ms, "), (0, "Together   likely save 2.00 ms, ")] {
+    for (low, expected) in [(1, "Together save "), (0, "Together likely save ")] {
         report.advices.worth[0].saving[1] = Nanos(low);
-        assert_contains(&screen(&report, 80, None).0, [expected]);
+        let above = unwrapped(&screen(&report, 80, None).0);
+        assert!(above.contains(expected) && above.contains(" %, 2.00 ms (1.00 to 3.00)"), "{above}");
     }
 }
 

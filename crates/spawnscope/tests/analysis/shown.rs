@@ -134,8 +134,7 @@ fn a_prediction_is_complete_at_every_width() {
         let text = plain(&whatif::render(&whatif_report, width));
         let fits = text.lines().all(|line| line.chars().count() <= width);
         assert!(fits && !text.contains('…'), "{width}:\n{text}");
-        let parts =
-            ["of the wall time; between ", "waiting for a timer", "starting and ending programs (all phases but run)"];
+        let parts = ["of the wall time; between ", "waiting for a timer", "start-up (all phases but run)"];
         assert_contains(&joined(&text), parts);
     }
 }

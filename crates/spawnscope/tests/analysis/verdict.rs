@@ -63,7 +63,7 @@ fn a_launch_tax_that_is_mostly_a_wait_for_a_cpu_says_so() {
             serial.launch(spans, Some(("/usr/bin/true", &["true"])));
         }
         let printed = verdict_of(&serial.finish());
-        assert_contains(&printed, ["went into starting and ending programs, most of it true."]);
+        assert_contains(&printed, ["went into start-up (starting and ending programs), most of it true."]);
         assert_eq!(printed.contains("% of the wall time was waiting for a CPU"), is_queued, "{printed}");
     }
 }

@@ -141,6 +141,7 @@ mod tests {
             line: Vec::new(),
             edited: Vec::new(),
             patch: Vec::new(),
+            is_edited_after_others: false,
         }
     }
 

@@ -40,6 +40,8 @@ pub struct Advice {
     pub edited: Vec<EditedLine>,
     /// The edits as a unified diff. Empty until someone looks them up.
     pub patch: Vec<u8>,
+    /// Whether the edits are shown in lines that other advice has changed, or apply only after its edits.
+    pub is_edited_after_others: bool,
 }
 
 impl Advice {
@@ -49,6 +51,12 @@ impl Advice {
             [Nanos(0), low, high] => Nanos(low.0.midpoint(high.0)),
             [expected, ..] => expected,
         }
+    }
+
+    /// Returns this fix or the first alternative that has edits in the user's files.
+    pub fn edited_fix(&self) -> Option<&Advice> {
+        let mut fixes = std::iter::once(self).chain(&self.alternatives);
+        fixes.find(|fix| fix.edited.iter().any(|edited| edited.change.is_ok()))
     }
 
     /// Returns the advice and its alternatives, each for itself.

@@ -148,5 +148,6 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, saving: [Nanos; 3]
         line: Vec::new(),
         edited: Vec::new(),
         patch: Vec::new(),
+        is_edited_after_others: false,
     }
 }

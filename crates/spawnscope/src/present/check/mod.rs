@@ -88,7 +88,7 @@ fn name(budget: &Budget) -> String {
         Budget::FailedExecs(_) => "failed execs".to_owned(),
         Budget::Command(glob, _) => format!("launches of {}", text::escape(glob.as_bytes())),
         Budget::Line(_) => "launches from one line".to_owned(),
-        Budget::CriticalTax(_) => "critical tax".to_owned(),
+        Budget::CriticalTax(_) => "critical start-up".to_owned(),
         Budget::Wall(_) => "wall".to_owned(),
         Budget::Growth(grown, _) => format!("{} against baseline", growth_name(*grown)),
     }
@@ -142,7 +142,7 @@ fn blame(culprit: &Culprit, budget: &Budget) -> String {
     let count = culprit.count;
     let what = match budget {
         Budget::CriticalTax(_) | Budget::Wall(_) | Budget::Growth(Grown::Wall, _) => {
-            format!("{} of critical tax", units::time(Nanos(count)))
+            format!("{} of critical start-up", units::time(Nanos(count)))
         }
         Budget::FailedExecs(_) => units::counted(count, "failed exec", "failed execs"),
         Budget::Growth(Grown::FailedExecs, _) => {

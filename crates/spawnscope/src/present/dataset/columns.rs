@@ -57,7 +57,7 @@ pub(super) fn launches<'a>() -> Vec<Column<LaunchRow<'a>>> {
         optional Long "reap_ns" = span(row.launch.phases.get(Phase::Reap)), "phase reap: from then until the parent's wait returned";
         optional Long "cpu_ns" = span(row.launch.cpu.get()), "CPU time of its threads";
         optional Long "critical_ns" = span(row.critical()), "its time on the critical path";
-        optional Long "critical_tax_ns" = span(row.critical_tax()), "its launch tax on the critical path";
+        optional Long "critical_tax_ns" = span(row.critical_tax()), "its start-up on the critical path";
         optional Long "critical_cpu_wait_ns" = span(row.critical_cpu_wait()),
             "the part of critical_ns that it waited for a CPU, which depends on the load of the machine";
         optional Int "exit_code" = exit_code(row.launch.outcome), "its exit code; NULL if unknown or if a signal killed it";
@@ -107,7 +107,7 @@ pub(super) fn callers<'a>() -> Vec<Column<CallerRow<'a>>> {
         optional Text "text" = row.site.text.as_deref().map(lossy), "the line of a script given with -c; NULL with `--no-command-lines`";
         required Long "launches" = long(row.launches), "number of launches that it requested";
         optional Long "total_ns" = span(row.total), "sum of their wall times";
-        optional Long "tax_ns" = span(row.tax), "sum of their launch tax";
+        optional Long "tax_ns" = span(row.tax), "sum of their start-up";
         optional Long "critical_ns" = span(row.critical), "sum of their times on the critical path";
     }
 }
@@ -126,7 +126,7 @@ pub(super) fn waits<'a>() -> Vec<Column<WaitRow<'a>>> {
             "the program of the launch, process or scanner";
         required Long "count" = long(row.waits.count), "number of waits";
         required Long "total_ns" = long(row.waits.parts.total().0), "sum of the times of these waits";
-        required Long "tax_ns" = long(row.waits.parts.tax.0), "the part that is launch tax";
+        required Long "tax_ns" = long(row.waits.parts.tax.0), "the part that is start-up";
         required Long "run_ns" = long(row.waits.parts.run.0), "the part that is phase run";
         required Long "run_waiting_ns" = long(row.waits.parts.run_waiting.0), "the part of phase run during which the launched processes waited";
         required Long "reap_ns" = long(row.waits.parts.reap.0), "the part that is late reaping";
@@ -179,8 +179,8 @@ pub(super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
         required Long "launches" = long(row.0.report.all.count), "number of launches";
         required Long "failed_execs" = long(row.0.report.all.failed_execs), "number of failed execs";
         required Long "forks_without_exec" = long(row.0.report.all.forks_without_exec), "number of forks without exec";
-        optional Long "tax_ns" = span(row.0.report.all.tax), "launch tax, summed over launches";
-        optional Long "critical_tax_ns" = span(row.0.report.all.critical_tax), "launch tax on the critical path";
+        optional Long "tax_ns" = span(row.0.report.all.tax), "start-up, summed over launches";
+        optional Long "critical_tax_ns" = span(row.0.report.all.critical_tax), "start-up on the critical path";
         optional Real "replay_error" = row.0.report.replay_error, "error of the replay, as a share of the wall time";
         required Long "lost_events" = long(row.0.report.lost_events()), "events that were lost: counts and times are too low if not 0";
     }

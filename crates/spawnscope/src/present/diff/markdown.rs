@@ -17,8 +17,8 @@ pub fn markdown(diff: &Diff, top: Option<usize>) -> String {
         ("launches", count_cells(&diff.launches)),
         ("forks without exec", count_cells(&diff.forks_without_exec)),
         ("failed execs", count_cells(&diff.failed_execs)),
-        ("critical tax", time_cells(&diff.critical_tax)),
-        ("launch tax", time_cells(&diff.times.tax)),
+        ("critical start-up", time_cells(&diff.critical_tax)),
+        ("start-up", time_cells(&diff.times.tax)),
     ];
     for (name, cells) in totals {
         text.push_str(&row(&[&[name.to_owned()], cells.as_slice()].concat()));

@@ -139,8 +139,8 @@ fn total_rows(diff: &Diff) -> Vec<(&'static str, [String; 3])> {
             rows.push((name, count_cells(change)));
         }
     }
-    rows.push(("critical tax", time_cells(&diff.critical_tax)));
-    rows.push(("launch tax", time_cells(&diff.times.tax)));
+    rows.push(("critical start-up", time_cells(&diff.critical_tax)));
+    rows.push(("start-up", time_cells(&diff.times.tax)));
     // The run phase is not part of the launch tax.
     let (run, tax): (Vec<_>, Vec<_>) = diff.times.phases.iter().partition(|(phase, _)| *phase == Phase::Run);
     for (phase, change) in tax.into_iter().chain(run) {

@@ -21,7 +21,7 @@ pub(super) use weights::{DifferenceBox, difference_boxes};
 /// What the width of a box can show: the value of `--weight`, which is also the name on the HTML page, and what `--help` says about it.
 pub const WEIGHTS: [(&str, &str, Weight); 4] = [
     ("wall", "Wall time of processes, without their children", Weight::Wall),
-    ("tax", "Launch tax: all phases but run", Weight::Tax),
+    ("tax", "Start-up: all phases but run", Weight::Tax),
     ("count", "Launches", Weight::Count),
     ("critical", "Time on the critical path", Weight::Critical),
 ];

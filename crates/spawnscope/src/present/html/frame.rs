@@ -56,11 +56,8 @@ struct AdviceItem {
     subject: String,
     title: String,
     saving: String,
-    /// What else than the title the changed lines do, if they are those of another fix.
-    other_fix: String,
-    edits: Vec<EditItem>,
-    /// The changed lines as `advise --patch` prints them.
-    patch: String,
+    /// The fix of the title.
+    own: FixItem,
     /// Share of the wall time, and how the saving was derived.
     basis: String,
     /// Positions of the lower end, the expected value and the upper end on a line from 0 to the wall without recording overhead.
@@ -68,23 +65,35 @@ struct AdviceItem {
     evidence: Vec<String>,
     example: String,
     example_call_site: Option<String>,
-    fix: Vec<FixPart>,
     limits: String,
+    /// Other fixes of the same cause.
+    alternatives: Vec<FixItem>,
     whatif: Option<String>,
     overlaps: String,
 }
 
-/// A change of the fix: its place, and its lines, each with whether it is new.
-struct EditItem {
-    place: String,
-    lines: Vec<(bool, String)>,
+/// What to do: the lines of the user's files that change, or sentences and code.
+struct FixItem {
+    saving: String,
+    /// The first sentence, which names the fix.
+    sentence: String,
+    parts: Vec<FixPart>,
+    /// The changed lines as `advise --patch` prints them.
+    patch: String,
+    is_edited_after_others: bool,
 }
 
-/// A part of a fix: a sentence, or lines to type.
+/// A part of a fix: a sentence or the place of an edit, or lines to type, each with its class.
+#[derive(Default)]
 struct FixPart {
-    is_code: bool,
     text: String,
+    lines: Vec<(&'static str, String)>,
 }
+
+/// The classes of lines.
+const NEW: &str = "new";
+const OLD: &str = "old";
+const SAME: &str = "same";
 
 pub(super) fn render(contents: &Contents<'_, '_>, data: &str) -> io::Result<String> {
     let report = contents.report;
@@ -171,43 +180,81 @@ fn advice_item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
     let [expected, low, high] = advice.saving;
     let interval = [low, expected, high].map(|time| (DRAWING_WIDTH * time.0 as f64 / wall).min(DRAWING_WIDTH));
     let overlaps: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
-    let mut fixes = std::iter::once(advice).chain(&advice.alternatives);
-    let edited = fixes.find(|fix| fix.edited.iter().any(|edited| edited.change.is_ok())).unwrap_or(advice);
-    let other_fix = edited.finding.fix.first().filter(|_| !std::ptr::eq(edited, advice));
+    let own = fix_item(advice, report);
     AdviceItem {
-        other_fix: other_fix.map(|sentence| escape(sentence)).unwrap_or_default(),
-        patch: String::from_utf8_lossy(&edited.patch).into_owned(),
+        saving: own.saving.clone(),
+        own,
         subject: advice::subject(advice),
         title: escape(&finding.title),
-        saving: format!("saves {}", advice::short_amount(advice.saving)),
-        edits: edited.edited.iter().filter_map(edit_item).collect(),
         basis: advice::basis(advice, report),
         interval: interval.map(|position| format!("{position:.2}")),
         evidence: finding.evidence.iter().map(|sentence| escape(sentence)).collect(),
         example: text::command_line(finding.example.iter().map(Vec::as_slice), Some(NOTE_COLUMNS)),
         example_call_site: advice::example_call_site(finding).map(|sentence| escape(&sentence)),
-        fix: fix_parts(&finding.fix),
         limits: escape(&finding.limits),
+        alternatives: advice.alternatives.iter().map(|other| alternative(other, report)).collect(),
         whatif: (!finding.whatif.is_empty()).then(|| format!("spawnscope whatif {}{file}", escape(&finding.whatif))),
         overlaps: overlaps.join(", "),
     }
 }
 
-fn edit_item(edited: &EditedLine) -> Option<EditItem> {
-    let lines = advice::signed_lines(edited)?.into_iter().map(|line| (line.starts_with('+'), line));
-    Some(EditItem { place: advice::place(edited), lines: lines.collect() })
+fn fix_item(advice: &Advice, report: &Report) -> FixItem {
+    let finding = &advice.finding;
+    let edits: Vec<FixPart> = advice.edited.iter().filter_map(edit_parts).flatten().collect();
+    FixItem {
+        saving: format!("saves {}", advice::share_and_amount(advice.saving, report.advices.unrecorded)),
+        sentence: finding.fix.first().map(|sentence| escape(sentence)).unwrap_or_default(),
+        parts: if edits.is_empty() { fix_parts(&finding.fix) } else { edits },
+        patch: String::from_utf8_lossy(&advice.patch).into_owned(),
+        is_edited_after_others: advice.is_edited_after_others,
+    }
 }
 
-/// Splits a fix into sentences and blocks of consecutive lines to type.
+/// Returns another fix. Its first sentence is its title.
+fn alternative(advice: &Advice, report: &Report) -> FixItem {
+    let mut item = fix_item(advice, report);
+    if item.parts.first().is_some_and(|first| first.text == item.sentence) {
+        item.parts.remove(0);
+    }
+    item.sentence.truncate(item.sentence.trim_end_matches(':').len());
+    item
+}
+
+/// Returns the place of an edit, and its lines.
+fn edit_parts(edited: &EditedLine) -> Option<[FixPart; 2]> {
+    let lines = advice::signed_lines(edited)?.into_iter();
+    let lines = lines.map(|line| (if line.starts_with('+') { NEW } else { OLD }, line)).collect();
+    let place = FixPart { text: advice::place(edited), lines: Vec::new() };
+    Some([place, FixPart { text: String::new(), lines }])
+}
+
+/// Splits a fix into sentences and blocks of consecutive lines to type. If the code to replace comes before the code after it,
+/// both look like an edit.
 fn fix_parts(lines: &[String]) -> Vec<FixPart> {
     let mut parts: Vec<FixPart> = Vec::new();
     for line in lines {
-        let is_code = line.starts_with("  ");
-        let escaped = escape(line.strip_prefix("  ").unwrap_or(line));
-        match parts.last_mut().filter(|last| last.is_code && is_code) {
-            Some(last) => last.text = format!("{}\n{escaped}", last.text),
-            None => parts.push(FixPart { is_code, text: escaped }),
+        let Some(code) = line.strip_prefix("  ").map(escape) else {
+            parts.push(FixPart { text: escape(line), lines: Vec::new() });
+            continue;
+        };
+        let mut lines = parts.pop_if(|last| !last.lines.is_empty()).unwrap_or_default().lines;
+        match code.strip_prefix("-> ") {
+            None => match code.split_once("  ->  ") {
+                None => lines.push((SAME, code)),
+                // After the new code comes how often it is needed.
+                Some((old, new)) => {
+                    let new = new.split("   (").next().unwrap_or(new);
+                    lines.extend([(OLD, format!("- {old}")), (NEW, format!("+ {new}"))]);
+                }
+            },
+            Some(new) => {
+                if let Some((class, old)) = lines.last_mut().filter(|(class, _)| *class == SAME) {
+                    (*class, *old) = (OLD, format!("- {old}"));
+                }
+                lines.push((NEW, format!("+ {}", new.trim_start())));
+            }
         }
+        parts.push(FixPart { text: String::new(), lines });
     }
     parts
 }

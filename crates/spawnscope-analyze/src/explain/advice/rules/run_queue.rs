@@ -65,7 +65,7 @@ fn finding(context: &RuleContext<'_, '_>, title: String, launches: Vec<u32>, wai
     // The report counts the queue of new processes as launch tax.
     let queued = Nanos(context.path.launches.iter().map(|charges| charges.get(Phase::Queue).0).sum());
     let of_new = (queued > Nanos(0))
-        .then(|| format!("; {} of it before new processes first ran, which counts as launch tax", time(queued)));
+        .then(|| format!("; {} of it before new processes first ran, which counts as start-up", time(queued)));
     let evidence = format!(
         "{} on the critical path waited for a CPU, {} in all: {} of the wall time{}",
         units::counted(launches.len() as u64, "process", "processes"),

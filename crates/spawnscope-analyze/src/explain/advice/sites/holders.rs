@@ -26,7 +26,7 @@ pub(super) fn evidence(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<St
         several => (format!("{} take", launches(several)), "their", "they launch"),
     };
     let mut parts =
-        vec![format!("{} in {their} own run", time(Nanos(own))), format!("{} as launch tax", time(Nanos(tax)))];
+        vec![format!("{} in {their} own run", time(Nanos(own))), format!("{} as start-up", time(Nanos(tax)))];
     if let Some((program, critical)) = largest_descendant(context, all) {
         parts.push(format!("{} in what {they_launch}, {} of it in {}", time(below), time(critical), name(program)));
     }

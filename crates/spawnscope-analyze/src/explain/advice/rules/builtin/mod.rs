@@ -199,7 +199,7 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[NeedlessLaun
     let spent = context.spent_on(all);
     let taxes = all.iter().filter_map(|index| context.launch(*index).tax());
     let mut evidence = vec![format!(
-        "{} take {} in all; {} of it is launch tax, not work of the program",
+        "{} take {} in all; {} of it is start-up, not work of the program",
         launches(all.len()),
         time(spent),
         units::percent(Nanos(taxes.map(|tax| tax.0).sum()), spent)
