@@ -78,13 +78,16 @@ fn usual(arguments: &RecordArguments) -> MemoryPlan {
     MemoryPlan { buffer_kib: arguments.buffer.unwrap_or(DEFAULT_BUFFER_KIB), memory }
 }
 
-/// Makes memory that a thread has freed available to the others. Otherwise, glibc keeps it for later threads, and each file of a ring is
-/// written by a new one.
+/// Makes memory that a thread has freed available to the others, and returns large blocks to the
+/// system. Otherwise, glibc keeps memory for later threads, although each file of a ring is written
+/// by a new one, and after a large block was freed, it keeps up to twice its size.
 fn share_freed_memory() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: the function only sets a parameter of the allocator.
+    // SAFETY: the function only sets parameters of the allocator.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
+        // glibc's first value, which it would raise otherwise.
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
     }
 }
 

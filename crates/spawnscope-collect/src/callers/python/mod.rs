@@ -64,9 +64,10 @@ fn interpreter_in(file: &Elf<'_>) -> Option<WirePython> {
 
 /// Returns the layout of the interpreter in the library that a program is linked with.
 fn linked_interpreter(program: &Elf<'_>, file: &File, process: Option<Pid>) -> Option<WirePython> {
-    let slot = program.got_slot(MAIN)?;
     let libraries = program.libraries();
     let name = libraries.iter().find(|name| name.starts_with(b"libpython3."))?;
+    // Reads all relocations, which are tens of MB in some programs, but not in a Python.
+    let slot = program.got_slot(MAIN)?;
     let file = library::open(name, &program.library_directories(), file, process)?;
     let cache = ReadCache::new(&file);
     let library = Elf::parse(&cache)?;
