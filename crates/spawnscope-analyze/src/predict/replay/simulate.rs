@@ -34,7 +34,9 @@ pub(super) fn simulate_and_watch(script: impl Script, machine: &Machine, watch: 
         simulation.ready.push_back(root);
     }
     simulation.fill_cpus();
-    while let Some((at, event)) = simulation.next_event() {
+    while !simulation.ended
+        && let Some((at, event)) = simulation.next_event()
+    {
         if matches!(event, Event::DelayEnds(forecast) if forecast != simulation.delayed.forecast) {
             continue;
         }
@@ -51,11 +53,8 @@ pub(super) fn simulate_and_watch(script: impl Script, machine: &Machine, watch: 
                 }
             }
         }
-        if simulation.ended {
-            break;
-        }
         simulation.fill_cpus();
-        simulation.count_turn(is_turn);
+        simulation.count_turn(is_turn && !simulation.ended);
     }
     simulation.now
 }
