@@ -38,9 +38,12 @@ impl DelayedThreads {
     pub(super) fn advance(&mut self, now: Nanos) {
         let waiting = self.waiting.len() as u64;
         let passed = now.since(self.advanced).0;
-        let lost_by_each = (u128::from(passed) * u128::from(self.free.min(waiting))).checked_div(waiting.into());
-        // Each has lost at most the time that has passed.
-        self.clock = self.clock.saturating_add(lost_by_each.unwrap_or_default() as u64);
+        self.clock = self.clock.saturating_add(if self.free >= waiting {
+            passed
+        } else {
+            // Each has lost at most the time that has passed.
+            (u128::from(passed) * u128::from(self.free) / u128::from(waiting)) as u64
+        });
         self.advanced = now;
     }
 
@@ -52,8 +55,10 @@ impl DelayedThreads {
         let first = self.waiting.peek().filter(|_| free > 0);
         let at = first.map(|Reverse((target, _))| {
             let left = target.saturating_sub(self.clock);
-            let span = (u128::from(left) * u128::from(waiting)).div_ceil(free.min(waiting).into());
-            Nanos(now.0.saturating_add(u64::try_from(span).unwrap_or(u64::MAX)))
+            let by_all = u128::from(left) * u128::from(waiting);
+            let span =
+                if free >= waiting { left } else { u64::try_from(by_all.div_ceil(free.into())).unwrap_or(u64::MAX) };
+            Nanos(now.0.saturating_add(span))
         });
         if at == self.announced {
             return None;

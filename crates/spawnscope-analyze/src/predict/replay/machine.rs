@@ -12,7 +12,7 @@ pub struct Machine {
 
 /// How long a thread keeps its CPU while other threads wait for one: the usual time slice of the
 /// kernel with few CPUs.
-pub(super) const TIME_SLICE: Nanos = Nanos(3_000_000);
+pub(in crate::predict) const TIME_SLICE: Nanos = Nanos(3_000_000);
 
 impl Machine {
     /// Returns a machine with this many CPUs, including the overhead of recording.

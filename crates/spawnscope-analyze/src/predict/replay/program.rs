@@ -1,6 +1,6 @@
 //! Programs: the steps of each recorded thread, without the times at which they happened.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::contention::CpuWaits;
@@ -21,6 +21,8 @@ pub struct Programs {
     pub(in crate::predict) is_independent: Vec<bool>,
     /// The threads that do work of their own while they supervise launches.
     pub(in crate::predict) supervisions: HashMap<ThreadIndex, Supervision>,
+    /// The threads that another thread kills, at any moment of a replay.
+    pub(super) mortal: HashSet<ThreadIndex>,
     /// For each token, whether it is signalled from the start.
     pub signalled_at_start: Vec<bool>,
     /// The tokens of waits for a permission scanner that is recorded itself.
@@ -40,12 +42,17 @@ impl Programs {
             launch_of,
             is_independent: Vec::new(),
             supervisions: HashMap::new(),
+            mortal: HashSet::new(),
             signalled_at_start: vec![false; token_count as usize],
             scanned: Vec::new(),
             cpu_waits: CpuWaits::default(),
             roots,
             last,
         }
+    }
+
+    pub(super) fn reserve(&mut self, steps: usize) {
+        self.steps.reserve(steps);
     }
 
     /// Adds the program of the next thread. `write` appends its steps.
@@ -67,12 +74,36 @@ impl Programs {
     }
 
     pub(crate) fn step(&self, thread: ThreadIndex, index: usize) -> Option<Step> {
-        self.range(thread).nth(index).map(|index| self.steps.get(index))
+        let index = self.start(thread) + index;
+        (index < self.ends[thread as usize] as usize).then(|| self.steps.get(index))
+    }
+
+    /// Returns the CPU time of the steps from `index` on that use nothing but a CPU, up to `limit`,
+    /// and the number of these steps.
+    pub(in crate::predict) fn cpu_from(
+        &self,
+        thread: ThreadIndex,
+        index: usize,
+        limit: Nanos,
+        is_recorded: bool,
+    ) -> (Nanos, usize) {
+        if self.is_mortal(thread) {
+            return (Nanos(0), 0);
+        }
+        self.steps.cpu_in(self.start(thread) + index..self.ends[thread as usize] as usize, limit, is_recorded)
+    }
+
+    /// Whether another thread may kill this one, after any step.
+    pub(in crate::predict) fn is_mortal(&self, thread: ThreadIndex) -> bool {
+        self.mortal.contains(&thread)
+    }
+
+    fn start(&self, thread: ThreadIndex) -> usize {
+        thread.checked_sub(1).map_or(0, |before| self.ends[before as usize] as usize)
     }
 
     fn range(&self, thread: ThreadIndex) -> Range<usize> {
-        let start = thread.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
-        start as usize..self.ends[thread as usize] as usize
+        self.start(thread)..self.ends[thread as usize] as usize
     }
 }
 
@@ -100,6 +131,9 @@ pub trait Script {
     /// Returns a step of a running thread by its index. `None` after the last step. If `index` has
     /// been requested, no index below `index - 1` is requested again.
     fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step>;
+    /// Returns the CPU time of the steps from `index` on that the thread makes without a pause, up to
+    /// `limit`, and their number. They are one stretch on a CPU.
+    fn cpu_from(&mut self, thread: ThreadIndex, index: usize, limit: Nanos, is_recorded: bool) -> (Nanos, usize);
     /// Notifies the script that a thread has completed its steps.
     fn end(&mut self, thread: ThreadIndex);
 }
@@ -117,6 +151,10 @@ impl Script for &Programs {
 
     fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step> {
         Programs::step(self, thread, index)
+    }
+
+    fn cpu_from(&mut self, thread: ThreadIndex, index: usize, limit: Nanos, is_recorded: bool) -> (Nanos, usize) {
+        Programs::cpu_from(self, thread, index, limit, is_recorded)
     }
 
     fn end(&mut self, _: ThreadIndex) {}

@@ -337,9 +337,17 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         }
     }
 
+    /// Lets a thread run until its time slice ends, or its work. The steps that follow are a part of
+    /// this stretch if the time slice suffices for them, and if their activities are not followed.
     fn run(&mut self, thread: ThreadIndex, left: Nanos) {
-        let span = left.min(TIME_SLICE);
+        let mut span = left.min(TIME_SLICE);
         self.next[thread as usize].left = left.since(span);
+        if !W::FOLLOWS && left <= TIME_SLICE {
+            let (next, limit) = (self.position(thread) + 1, TIME_SLICE.since(span));
+            let (more, steps) = self.script.cpu_from(thread, next, limit, self.machine.is_recorded);
+            span.0 += more.0;
+            self.next[thread as usize].position += steps as u32;
+        }
         let order = self.order(self.after(span));
         self.stretch_ends.push(Reverse((order, thread)));
     }

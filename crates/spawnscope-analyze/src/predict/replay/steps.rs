@@ -3,6 +3,8 @@
 //! of steps are packed into a third of the memory, because a recording has about twenty steps per
 //! launch, which stay in memory while changes are tried.
 
+use std::ops::Range;
+
 use super::activity::{Activity, Stage};
 use crate::model::external_wait::ExternalWait;
 use crate::model::timeline::ThreadIndex;
@@ -94,6 +96,10 @@ impl Steps {
         self.packed.len()
     }
 
+    pub(super) fn reserve(&mut self, count: usize) {
+        self.packed.reserve(count);
+    }
+
     pub(super) fn push(&mut self, step: Step) {
         let packed = self.pack(step).unwrap_or_else(|| {
             self.unpacked.push(step);
@@ -102,6 +108,7 @@ impl Steps {
         self.packed.push(packed);
     }
 
+    #[inline]
     pub(super) fn get(&self, index: usize) -> Step {
         let packed = self.packed[index];
         let (span, activity) = (Nanos(u64::from(packed.number)), packed.activity());
@@ -121,6 +128,25 @@ impl Steps {
             StepKind::Killed => Step::Killed,
             StepKind::Unpacked => self.unpacked[packed.number as usize],
         }
+    }
+
+    /// Returns the CPU time of the first steps in a range, as long as they use nothing but a CPU and
+    /// take at most `limit` together, and the number of these steps. Steps that only record take no
+    /// time unless `is_recorded`.
+    pub(super) fn cpu_in(&self, range: Range<usize>, limit: Nanos, is_recorded: bool) -> (Nanos, usize) {
+        let (mut sum, mut count) = (0, 0);
+        for packed in &self.packed[range] {
+            let span = match packed.kind {
+                StepKind::Run => u64::from(packed.number),
+                StepKind::Record => u64::from(packed.number) * u64::from(is_recorded),
+                _ => break,
+            };
+            if sum + span > limit.0 {
+                break;
+            }
+            (sum, count) = (sum + span, count + 1);
+        }
+        (Nanos(sum), count)
     }
 
     fn pack(&mut self, step: Step) -> Option<PackedStep> {

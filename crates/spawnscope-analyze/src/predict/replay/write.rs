@@ -17,6 +17,10 @@ use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind};
 use spawnscope_data::parallel;
 use spawnscope_data::rows::{ObjectRef, Origin, SliceRow};
 
+/// More steps than there are for each slice and action, on average. Reserved memory costs nothing
+/// until it is used, and growing would copy the steps.
+const STEPS_OF_EACH: usize = 2;
+
 /// Turns a recording into programs. Slices outside the window are left out.
 pub(super) fn write(
     forest: &Forest<'_>,
@@ -34,7 +38,9 @@ pub(super) fn write(
         roots(forest, timelines, root, window.0),
         last_thread(timelines, last_launch(forest, root, window.1)),
     );
+    programs.reserve(STEPS_OF_EACH * (timelines.slice_count() + actions.len()));
     programs.cpu_waits = contention.waits;
+    programs.mortal = timelines.kills.iter().map(|kill| kill.killed).collect();
     let mut tokens = 0..0;
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let slices = timelines.slices(thread);

@@ -16,7 +16,7 @@ const MAX_WAKE_UP: Nanos = Nanos(200_000);
 
 #[derive(Clone, Debug, Default)]
 pub struct Adjustments {
-    removed: Vec<bool>,
+    pub(super) removed: Vec<bool>,
     /// For each launch, the remaining share of each phase.
     factors: Vec<[f32; Phase::ALL.len()]>,
     /// For each launch, the remaining share of its supervision by the parent.
@@ -24,8 +24,8 @@ pub struct Adjustments {
     /// Remaining share of a phase after one exec, for launches with several execs.
     pieces: HashMap<Activity, f32>,
     /// Remaining shares of waits for a CPU and of sleeps in `run`, for launches whose run is longer
-    /// because others were merged into it.
-    waits: HashMap<u32, [f32; 2]>,
+    /// because others were merged into it. Empty if there are none.
+    waits: Vec<Option<[f32; 2]>>,
     /// For each launch, whether its parent waits until its exec, as after vfork.
     pub(super) waits_for_exec: Vec<bool>,
     /// For each launch, whether its parent reaps it at once instead of sleeping through its end.
@@ -98,7 +98,8 @@ impl Adjustments {
     /// Scales the waits for a CPU and the sleeps in the run of a launch by factors of their own,
     /// instead of that of its work.
     pub(super) fn scale_waits(&mut self, launch: u32, factors: [f64; 2]) {
-        self.waits.insert(launch, factors.map(|factor| factor as f32));
+        self.waits.resize(self.removed.len(), None);
+        self.waits[launch as usize] = Some(factors.map(|factor| factor as f32));
     }
 
     /// Adds an approximate saving at a launch that no phase factor expresses, in nanoseconds.
@@ -160,7 +161,8 @@ impl Adjustments {
         if self.removed[activity.launch as usize] {
             return 0.0;
         }
-        let piece = self.pieces.get(&activity).copied().unwrap_or(1.0);
+        let has_pieces = self.changed[activity.launch as usize] && !self.pieces.is_empty();
+        let piece = if has_pieces { self.pieces.get(&activity).copied().unwrap_or(1.0) } else { 1.0 };
         let phase = match activity.stage.kind() {
             ActivityKind::Phase(phase) => self.factors[activity.launch as usize][phase as usize],
             ActivityKind::Supervise => self.supervision[activity.launch as usize],
@@ -179,8 +181,8 @@ impl Adjustments {
 
     /// `kind` is 0 for waits for a CPU, 1 for sleeps.
     pub(super) fn factor_of_wait(&self, activity: Activity, kind: usize) -> f64 {
-        let wait_factors = self.waits.get(&activity.launch).filter(|_| activity.is(Phase::Run));
-        match wait_factors {
+        let wait_factors = self.waits.get(activity.launch as usize).copied().flatten();
+        match wait_factors.filter(|_| activity.is(Phase::Run)) {
             Some(factors) if !self.is_removed(activity.launch) => f64::from(factors[kind]),
             _ => self.factor(activity),
         }

@@ -1,6 +1,5 @@
 //! Applies adjustments to programs: removes steps, scales durations, and inserts waits.
 
-use std::collections::VecDeque;
 use std::mem;
 
 use super::adjustments::Adjustments;
@@ -9,12 +8,16 @@ use crate::model::external_wait::ExternalWait;
 use crate::model::phases::Phase;
 use crate::model::timeline::ThreadIndex;
 use crate::predict::replay::activity::{Activity, ActivityKind, Stage};
+use crate::predict::replay::machine::TIME_SLICE;
 use crate::predict::replay::program::{Programs, Script};
 use crate::predict::replay::steps::{Step, Token};
 use crate::predict::replay::supervision::Supervision;
 use spawnscope_data::event::Nanos;
 
-/// The programs with all adjustments. Each program is rewritten step by step while it is replayed.
+/// Number of steps that are rewritten at once.
+const MAX_AT_ONCE: usize = 32;
+
+/// The programs with all adjustments. Each program is rewritten part by part while it is replayed.
 /// Rewriting all programs in advance, for several changes in parallel, would need several times the
 /// memory of the recording.
 pub(super) struct EditedPrograms<'e> {
@@ -32,7 +35,9 @@ pub(super) struct EditedPrograms<'e> {
 }
 
 impl<'e> EditedPrograms<'e> {
-    pub(super) fn new(programs: &'e Programs, adjustments: &'e Adjustments) -> EditedPrograms<'e> {
+    /// Edits the programs. If their replay is not followed, steps that only use a CPU become one, if a
+    /// time slice suffices for them.
+    pub(super) fn new(programs: &'e Programs, adjustments: &'e Adjustments, is_followed: bool) -> EditedPrograms<'e> {
         let mut signalled_at_start = programs.signalled_at_start.clone();
         signal_tokens_of_removed(programs, adjustments, &mut signalled_at_start);
         if adjustments.no_scan {
@@ -44,7 +49,13 @@ impl<'e> EditedPrograms<'e> {
         }
         let threads = programs.launch_of.len();
         EditedPrograms {
-            rewriter: Rewriter { programs, adjustments, first_new: first_new as Token, signalled_at_start },
+            rewriter: Rewriter {
+                programs,
+                adjustments,
+                is_followed,
+                first_new: first_new as Token,
+                signalled_at_start,
+            },
             running: (0..threads).map(|_| None).collect(),
             unused: Vec::new(),
             has_ended: vec![false; threads],
@@ -64,9 +75,7 @@ impl<'e> EditedPrograms<'e> {
                 self.start(thread);
             }
             let Some(mut rewriting) = self.running[thread as usize].take() else { continue };
-            while self.rewriter.rewrite_next(&mut rewriting) {
-                rewriting.written.clear();
-            }
+            while self.rewriter.rewrite_more(&mut rewriting) {}
             self.finish(rewriting);
         }
         // Threads end in any order, but the sum must not depend on it.
@@ -118,15 +127,20 @@ impl Script for &mut EditedPrograms<'_> {
         let Some(rewriting) = self.running[thread as usize].as_mut() else {
             return self.rewriter.programs.step(thread, index).filter(|_| !self.has_ended[thread as usize]);
         };
-        while rewriting.steps_passed + 1 < index && rewriting.written.pop_front().is_some() {
-            rewriting.steps_passed += 1;
-        }
         while rewriting.steps_passed + rewriting.written.len() <= index {
-            if !self.rewriter.rewrite_next(rewriting) {
+            if !self.rewriter.rewrite_more(rewriting) {
                 return None;
             }
         }
         rewriting.written.get(index - rewriting.steps_passed).copied()
+    }
+
+    fn cpu_from(&mut self, thread: ThreadIndex, index: usize, limit: Nanos, is_recorded: bool) -> (Nanos, usize) {
+        // The steps of a rewritten program are joined when they are written.
+        match self.running[thread as usize] {
+            Some(_) => (Nanos(0), 0),
+            None => self.rewriter.programs.cpu_from(thread, index, limit, is_recorded),
+        }
     }
 
     fn end(&mut self, thread: ThreadIndex) {
@@ -172,6 +186,7 @@ struct Rewriter<'e> {
     signalled_at_start: Vec<bool>,
     /// The first token that is not in the recording.
     first_new: Token,
+    is_followed: bool,
 }
 
 struct RewriteState<'e> {
@@ -192,9 +207,28 @@ struct RewriteState<'e> {
     /// How removed pauses shorten the work after them.
     cache: CacheState,
     /// Rewritten steps that may still be requested.
-    written: VecDeque<Step>,
+    written: Vec<Step>,
     /// Number of rewritten steps before those in `written`.
     steps_passed: usize,
+    /// Number of steps in `written` that may have been requested already.
+    unchanging: usize,
+    /// Whether steps that only use a CPU may become one.
+    joins_steps: bool,
+}
+
+impl RewriteState<'_> {
+    /// Adds CPU time.
+    fn push_run(&mut self, span: Nanos, activity: Activity) {
+        if self.joins_steps
+            && self.written.len() > self.unchanging
+            && let Some(Step::Run(last, _)) = self.written.last_mut()
+            && last.0 + span.0 <= TIME_SLICE.0
+        {
+            last.0 += span.0;
+        } else {
+            self.written.push(Step::Run(span, activity));
+        }
+    }
 }
 
 impl<'e> Rewriter<'e> {
@@ -213,9 +247,22 @@ impl<'e> Rewriter<'e> {
             last_late_reaping: None,
             stays_awake: false,
             cache: CacheState::new(self.adjustments.refill),
-            written: VecDeque::new(),
+            written: Vec::new(),
             steps_passed: 0,
+            unchanging: 0,
+            joins_steps: !self.is_followed && !self.programs.is_mortal(thread),
         }
+    }
+
+    /// Rewrites the next part of a program. Keeps the last step of the part before, which may be
+    /// requested again. Returns `false` if there is nothing left.
+    fn rewrite_more(&self, rewriting: &mut RewriteState<'_>) -> bool {
+        let passed = rewriting.written.len().saturating_sub(1);
+        rewriting.written.drain(..passed);
+        rewriting.steps_passed += passed;
+        rewriting.unchanging = rewriting.written.len();
+        let goes_on = (0..MAX_AT_ONCE).all(|_| self.rewrite_next(rewriting));
+        goes_on || rewriting.written.len() > rewriting.unchanging
     }
 
     /// Rewrites one step into any number of steps. Returns `false` after the last step.
@@ -228,13 +275,13 @@ impl<'e> Rewriter<'e> {
         }
         if rewriting.awaits_exec && step.is_none_or(|step| is_after_exec(&step, rewriting.launch)) {
             rewriting.awaits_exec = false;
-            rewriting.written.push_back(Step::Wake(self.new_token(rewriting.launch, NewToken::Exec)));
+            rewriting.written.push(Step::Wake(self.new_token(rewriting.launch, NewToken::Exec)));
         }
         let before = rewriting.written.len();
         match step {
             Some(step) => self.rewrite_step(step, rewriting),
             None if mem::take(&mut rewriting.awaits_end) => {
-                rewriting.written.push_back(Step::Wake(self.new_token(rewriting.launch, NewToken::End)));
+                rewriting.written.push(Step::Wake(self.new_token(rewriting.launch, NewToken::End)));
             }
             None => return false,
         }
@@ -246,18 +293,20 @@ impl<'e> Rewriter<'e> {
     fn rewrite_step(&self, step: Step, rewriting: &mut RewriteState<'_>) {
         let is_own = rewriting.supervision.is_some_and(|supervision| supervision.is_own(step));
         let factor = if is_own { 1.0 } else { self.remaining_share(step) };
-        let (written, cache) = (&mut rewriting.written, &mut rewriting.cache);
+        let RewriteState { written, cache, .. } = rewriting;
         match step {
             Step::Run(span, activity) => {
                 let span = scale(cache.shorten(span), factor);
-                push(written, span, |span| Step::Run(span, activity));
+                span.into_iter().for_each(|span| rewriting.push_run(span, activity));
             }
+            // Without a recorder, it takes no time.
+            Step::Record(..) if !self.is_followed => {}
             Step::Record(span, activity) => push(written, scale(span, factor), |span| Step::Record(span, activity)),
             Step::Lose(span, activity) => push(written, scale(span, factor), |span| Step::Lose(span, activity)),
             Step::Sleep(_, activity, ExternalWait::Timer) if self.is_late_reaping(activity) => {
                 // The first sleep becomes a wait for the end of the child; the others are dropped.
                 if rewriting.last_late_reaping.replace(activity.launch) != Some(activity.launch) {
-                    written.push_back(Step::Wait(self.new_token(activity.launch, NewToken::End), activity, Nanos(0)));
+                    written.push(Step::Wait(self.new_token(activity.launch, NewToken::End), activity, Nanos(0)));
                 }
             }
             Step::Sleep(span, _, ExternalWait::Scanner(_)) if self.adjustments.no_scan => cache.remove_pause(span),
@@ -267,16 +316,16 @@ impl<'e> Rewriter<'e> {
             Step::Sleep(span, activity, external_wait) => match scale(span, factor) {
                 Some(rest) => {
                     cache.keep_pause();
-                    written.push_back(Step::Sleep(rest, activity, external_wait));
+                    written.push(Step::Sleep(rest, activity, external_wait));
                 }
                 None => cache.remove_pause(span),
             },
             Step::Spawn(child) => self.spawn(child, written),
             Step::Wait(..) | Step::TimedWait(..) | Step::Round(..) => {
                 cache.keep_pause();
-                written.push_back(step);
+                written.push(step);
             }
-            Step::Check(_) | Step::Wake(_) | Step::Kill(_) | Step::Killed => written.push_back(step),
+            Step::Check(_) | Step::Wake(_) | Step::Kill(_) | Step::Killed => written.push(step),
         }
     }
 
@@ -289,15 +338,15 @@ impl<'e> Rewriter<'e> {
         }
     }
 
-    fn spawn(&self, child: ThreadIndex, written: &mut VecDeque<Step>) {
+    fn spawn(&self, child: ThreadIndex, written: &mut Vec<Step>) {
         let launch = self.programs.launch_of[child as usize];
         if self.adjustments.is_removed(launch) {
             return;
         }
-        written.push_back(Step::Spawn(child));
+        written.push(Step::Spawn(child));
         if child == launch && self.adjustments.waits_for_exec[launch as usize] {
             let stage = Stage::new(Phase::Create, 0);
-            written.push_back(Step::Wait(self.new_token(launch, NewToken::Exec), Activity { launch, stage }, Nanos(0)));
+            written.push(Step::Wait(self.new_token(launch, NewToken::Exec), Activity { launch, stage }, Nanos(0)));
         }
     }
 
@@ -313,9 +362,9 @@ impl<'e> Rewriter<'e> {
 }
 
 /// Adds a step of this duration, if there is one.
-fn push(written: &mut VecDeque<Step>, span: Option<Nanos>, step: impl FnOnce(Nanos) -> Step) {
+fn push(written: &mut Vec<Step>, span: Option<Nanos>, step: impl FnOnce(Nanos) -> Step) {
     if let Some(span) = span {
-        written.push_back(step(span));
+        written.push(step(span));
     }
 }
 

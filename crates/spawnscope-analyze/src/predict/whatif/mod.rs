@@ -11,7 +11,7 @@ pub mod refill;
 mod takeover;
 pub mod whatif_report;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use crate::model::external_wait::ExternalWait;
 use crate::model::phases::Phase;
@@ -158,7 +158,7 @@ impl WhatIf<'_, '_> {
         let (savings, (played, uncertainty)) = parallel::join(
             || adjustments.savings(self.forest),
             || {
-                let mut edited = EditedPrograms::new(&self.replay.programs, &adjustments);
+                let mut edited = EditedPrograms::new(&self.replay.programs, &adjustments, false);
                 // The prediction is for a run without recording.
                 let played = simulate(&mut edited, &Machine::with_cpus(cpus).unrecorded());
                 (played, edited.uncertainty())
@@ -219,7 +219,7 @@ impl WhatIf<'_, '_> {
         let [most, none] = [1.0, 0.0].map(|contention| {
             let mut adjustments = adjustments.clone();
             adjustments.contention = contention;
-            self.as_measured(simulate(&mut EditedPrograms::new(&self.replay.programs, &adjustments), &machine))
+            self.as_measured(simulate(&mut EditedPrograms::new(&self.replay.programs, &adjustments, false), &machine))
         });
         let shift = [most - predicted, predicted - none].map(|time| Nanos(time.max(0.0) as u64));
         (shift != [Nanos(0); 2]).then_some(shift)
@@ -272,7 +272,7 @@ impl WhatIf<'_, '_> {
     }
 
     fn path_with(&self, adjustments: &Adjustments) -> CriticalPath {
-        let mut edited = EditedPrograms::new(&self.replay.programs, adjustments);
+        let mut edited = EditedPrograms::new(&self.replay.programs, adjustments, true);
         let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
         let machine = Machine::with_cpus(cpus).unrecorded();
         critical_path_of(&mut edited, &machine, self.forest.launches.len())
@@ -283,10 +283,9 @@ impl WhatIf<'_, '_> {
         adjustments.refill = self.constants.refill;
         let mut changed = Vec::with_capacity(changes.len());
         for applied in changes {
-            let mut before: HashSet<u32> = applied.launches.iter().copied().collect();
-            before.retain(|launch| !adjustments.is_removed(*launch));
+            let before = adjustments.removed.clone();
             let affected = applied.change.edit(*self, &applied.launches, &mut adjustments).into_iter();
-            let is_removed = |launch: &u32| before.contains(launch) && adjustments.is_removed(*launch);
+            let is_removed = |launch: &u32| !before[*launch as usize] && adjustments.is_removed(*launch);
             changed.push(affected.partition::<Vec<u32>, _>(is_removed));
         }
         // Another change may have removed the launches that this one did not remove.
