@@ -5,9 +5,10 @@
 pub(crate) struct Words(pub(crate) &'static str);
 
 impl Words {
-    /// Whether the list has this word.
+    /// Whether the list has this word. Each launch is looked up in many lists, and most are in none of
+    /// them, not even as a part of a word.
     pub(crate) fn contains(self, word: &[u8]) -> bool {
-        self.0.split_ascii_whitespace().any(|each| each.as_bytes() == word)
+        str::from_utf8(word).is_ok_and(|word| self.0.contains(word)) && self.iter().any(|each| each.as_bytes() == word)
     }
 
     /// Iterates over the words.

@@ -3,7 +3,8 @@
 //! ranks below advice about the user's own code.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ptr;
 
 use crate::explain::advice::context::RuleContext;
 use crate::model::launch::{Exec, base_name, is_version_of};
@@ -92,9 +93,15 @@ impl Owner {
 /// Returns the code that requests most of the launches of a finding. `None` if the user maintains
 /// it, or if it is unknown.
 pub(super) fn foreign_code(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<ForeignCode> {
+    let mut known: HashMap<_, Option<(Owner, &[u8])>> = HashMap::new();
     let mut files: BTreeMap<(Owner, &[u8]), usize> = BTreeMap::new();
-    for (owner, file) in launches.iter().filter_map(|launch| code_of(context, *launch)) {
-        *files.entry((owner, file)).or_default() += 1;
+    for &launch in launches {
+        // Most launches have the code of others.
+        let launcher = context.forest().launcher(launch as usize);
+        let place =
+            (context.sites.number_of(launch as usize), launcher.map(ptr::from_ref), context.given[launch as usize]);
+        let code = *known.entry(place).or_insert_with(|| code_of(context, launch));
+        code.into_iter().for_each(|code| *files.entry(code).or_default() += 1);
     }
     files.retain(|(owner, _), _| *owner != Owner::User);
     if files.values().sum::<usize>() * 2 <= launches.len() {
