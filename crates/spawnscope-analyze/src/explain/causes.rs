@@ -5,7 +5,7 @@ use std::slice;
 
 use crate::explain::advice::{self, AdviceList, RuleContext, SmallWork};
 use crate::explain::drift::{Drift, drifts};
-use crate::explain::tool_calls::given_commands;
+use crate::explain::tool_calls::{ToolCalls, given_commands, tool_calls};
 use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
 use crate::path::critical_path::{CriticalPath, critical_path};
@@ -36,6 +36,8 @@ pub struct Causes {
     pub work: Option<Work>,
     /// The waits of all threads for a CPU.
     pub cpu_waits: CpuWaits,
+    /// Commands that are started through a shell that first does other work.
+    pub tool_calls: Vec<ToolCalls>,
 }
 
 /// Whether the waits of threads were recorded or reconstructed.
@@ -63,13 +65,14 @@ impl Causes {
     ) -> Option<(Causes, T)> {
         let parameters = Parameters::of(recording).filter(|_| has_waits(recording, timelines))?;
         // The replay takes as long as all other preparations together.
-        let (replay, (path, drifts, callers, sites, small_work, given)) = parallel::join(
+        let (replay, (path, drifts, callers, sites, small_work, given, tool_calls)) = parallel::join(
             || Replay::new(forest, timelines, &parameters),
             || {
                 let path = critical_path(forest, timelines, parameters.wall);
                 let callers = Callers::find(forest, Detail::Line);
                 let (sites, given) = (Callers::behind_helpers(forest), given_commands(forest));
-                (path, drifts(forest), callers, sites, SmallWork::of(recording, forest, timelines), given)
+                let small_work = SmallWork::of(recording, forest, timelines);
+                (path, drifts(forest), callers, sites, small_work, given, tool_calls(forest))
             },
         );
         let (path, replay) = (path?, replay?);
@@ -82,6 +85,7 @@ impl Causes {
             sites: &sites,
             small_work: &small_work,
             given: &given,
+            tool_calls: &tool_calls,
         };
         let is_reliable = is_reliable(replay.error());
         let (advices, dependence, answer) = if is_reliable {
@@ -99,6 +103,7 @@ impl Causes {
             replay_error: replay.error(),
             drifts,
             path,
+            tool_calls,
         };
         Some((causes, answer))
     }

@@ -134,9 +134,9 @@ fn sum_of_all(forest: &Forest<'_>, path: Option<&CriticalPath>) -> Summary {
 #[must_use]
 pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Causes>, group_by: GroupBy) -> Report {
     let path = causes.map(|causes| &causes.path);
-    let ((all, overlaps, repeats, failures), (mut groups, tool_calls)) = parallel::join(
+    let ((all, overlaps, repeats, failures), mut groups) = parallel::join(
         || (sum_of_all(forest, path), tax_overlaps(forest), repeats(forest), failures(forest)),
-        || (groups(forest, path, group_by), tool_calls(forest)),
+        || groups(forest, path, group_by),
     );
     let dependence = causes.map(|causes| causes.dependence.clone()).unwrap_or_default();
     if group_by == GroupBy::Command {
@@ -186,7 +186,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         path_searches,
         failures,
         drifts: causes.map_or_else(|| drifts(forest), |causes| causes.drifts.clone()),
-        tool_calls,
+        tool_calls: causes.map_or_else(|| tool_calls(forest), |causes| causes.tool_calls.clone()),
     }
 }
 

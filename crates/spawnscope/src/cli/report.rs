@@ -32,9 +32,10 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     let group_by = arguments.by.unwrap_or(usual);
     let file = &arguments.recording.file;
     let part = arguments.window.part(Part::Whole);
+    let has_waits = arguments.json.json || arguments.full;
     let mut report = match arguments.labels.is_empty() {
-        true => read_with_busiest_episode(file, part, group_by)?,
-        false => read_with_labels(file, &arguments.labels, part, group_by)?,
+        true => read_with_busiest_episode(file, part, group_by, has_waits)?,
+        false => read_with_labels(file, &arguments.labels, part, group_by, has_waits)?,
     };
     let width = output::width(&io::stdout());
     let typed = arguments.window.with_file(output::typed_name(file));
@@ -58,7 +59,7 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
 
 /// Prints the report of a recording that was just made: as text to `out`, as JSON to `json`. Returns the number of its launches.
 pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json_file: Option<&OutputFile>) -> Result<u64> {
-    let mut report = read_with_busiest_episode(file, Part::Whole, GroupBy::Command)?;
+    let mut report = read_with_busiest_episode(file, Part::Whole, GroupBy::Command, json_file.is_some())?;
     if let Some(json_file) = json_file {
         json_file.replace(|out| out.write_all(json::render(&report).as_bytes()))?;
     }
@@ -84,25 +85,32 @@ fn look_up_sources(report: &mut Report) {
 }
 
 /// Reads a part of a recording and reports on it. The report on a whole recording of a machine also contains its busiest episode.
-fn read_with_busiest_episode(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
-    let mut report = read(path, part, group_by)?;
+fn read_with_busiest_episode(path: &Path, part: Part, group_by: GroupBy, has_waits: bool) -> Result<Report> {
+    let read = |part| read_with_waits(path, part, group_by, has_waits);
+    let mut report = read(part)?;
     if part == Part::Whole && report.info.scope == Scope::System && !report.episodes.is_empty() {
-        report.busiest = Some(Box::new(read(path, Part::Main, group_by)?));
+        report.busiest = Some(Box::new(read(Part::Main)?));
     }
     Ok(report)
 }
 
+/// Reads a part of a recording and reports on it, without its waits.
 pub fn read(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
-    with_timelines_of(&RecordingFile::open(path)?, part, &mut |_| {}, |input| report_of(input, part, group_by))
+    read_with_waits(path, part, group_by, false)
+}
+
+fn read_with_waits(path: &Path, part: Part, group_by: GroupBy, has_waits: bool) -> Result<Report> {
+    let report = |input: Input<'_, '_>| report_of(input, part, group_by, has_waits);
+    with_timelines_of(&RecordingFile::open(path)?, part, &mut |_| {}, report)
 }
 
 /// Reads a part of a recording whose launches get names from the logs of build tools, and reports on it.
-fn read_with_labels(path: &Path, logs: &[PathBuf], part: Part, group_by: GroupBy) -> Result<Report> {
+fn read_with_labels(path: &Path, logs: &[PathBuf], part: Part, group_by: GroupBy, has_waits: bool) -> Result<Report> {
     let builds: Vec<_> = logs.iter().map(|log| build_steps(log)).collect::<Result<Vec<_>, _>>()?.concat();
     let mut named = 0;
     let mut name = |recording: &mut Recording| named = name_by_steps(recording, &builds);
     let file = RecordingFile::open(path)?;
-    let report = with_timelines_of(&file, part, &mut name, |input| report_of(input, part, group_by))?;
+    let report = with_timelines_of(&file, part, &mut name, |input| report_of(input, part, group_by, has_waits))?;
     let steps = units::counted(builds.iter().map(Vec::len).sum::<usize>() as u64, "step", "steps");
     output::print_message(&format!(
         "{} named after {steps} of builds",
@@ -111,11 +119,12 @@ fn read_with_labels(path: &Path, logs: &[PathBuf], part: Part, group_by: GroupBy
     Ok(report)
 }
 
-fn report_of(input: Input<'_, '_>, part: Part, group_by: GroupBy) -> Result<Report> {
+/// Reports on a part of a recording. `has_waits` says whether the waits are shown: on a large
+/// recording they take a second.
+fn report_of(input: Input<'_, '_>, part: Part, group_by: GroupBy, has_waits: bool) -> Result<Report> {
     let Input { recording, forest, timelines, .. } = input;
-    // Only reports need the waits, and on a large recording they take a second.
-    let (waits, (mut report, _)) =
-        parallel::join(|| attributed_waits(recording, forest, timelines), || input.report(group_by));
+    let waits = || if has_waits { attributed_waits(recording, forest, timelines) } else { Vec::new() };
+    let (waits, (mut report, _)) = parallel::join(waits, || input.report(group_by));
     debug_assert!(
         !input.contradictions.0.is_empty()
             || waits_fit(&waits, recording.info.last_event.max(report.wall), timelines.threads.len()),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::explain::advice::programs::is_idempotent;
 use crate::explain::advice::small_work::SmallWork;
 use crate::explain::drift::Drift;
+use crate::explain::tool_calls::ToolCalls;
 use crate::model::launch::{Exec, Launch};
 use crate::model::phases::Phase;
 use crate::model::timeline::Timelines;
@@ -45,6 +46,8 @@ pub struct RuleContext<'g, 'a> {
     pub(crate) small_work: &'g SmallWork,
     /// Whether each launch is a command that a program is given, as a coding agent is.
     pub(crate) given: &'g [bool],
+    /// Commands that are started through a shell that first does other work.
+    pub(crate) tool_calls: &'g [ToolCalls],
 }
 
 impl<'g, 'a> RuleContext<'g, 'a> {

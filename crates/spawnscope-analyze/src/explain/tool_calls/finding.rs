@@ -1,7 +1,7 @@
 //! The advice about commands that wait for their shells: what to change in the program that starts them, or else in the files
 //! that their shells read.
 
-use super::{Cause, FISH, Reason, ToolCalls, tool_calls};
+use super::{Cause, FISH, Reason, ToolCalls};
 use crate::explain::advice::{Finding, RuleContext};
 use crate::patterns::shells::is_shell;
 use crate::predict::whatif::AppliedChange;
@@ -22,11 +22,11 @@ const OPTIONS: [(&[u8], &str); 2] = [
 
 /// Returns the findings. Each saves what the shells start because of lines of files.
 pub(crate) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let kinds = tool_calls(context.whatif.forest).into_iter().filter(|kind| !kind.launches.is_empty());
+    let kinds = context.tool_calls.iter().filter(|kind| !kind.launches.is_empty());
     kinds.take(MAX_FINDINGS).map(finding).collect()
 }
 
-fn finding(kind: ToolCalls) -> Finding {
+fn finding(kind: &ToolCalls) -> Finding {
     let [median, high, _] = kind.delay.map(units::time);
     let causes = kind.causes.iter().take(MAX_CAUSES);
     let causes =
@@ -40,10 +40,10 @@ fn finding(kind: ToolCalls) -> Finding {
             kind.shape
         ),
         evidence: [format!("95 % wait less than {high}")].into_iter().chain(causes).collect(),
-        fix: fixes(&kind),
+        fix: fixes(kind),
         limits: "what these files set, such as PATH and functions, is then missing in the commands".to_owned(),
         changes: vec![AppliedChange { change: Change::Remove, launches: kind.launches.clone() }],
-        launches: kind.launches,
+        launches: kind.launches.clone(),
         is_fixed_elsewhere: true,
         ..Finding::default()
     }

@@ -200,7 +200,7 @@ struct ShellCall<'a> {
 
 impl<'a> ShellCall<'a> {
     fn of(exec: &Exec<'a>) -> Option<ShellCall<'a>> {
-        let name = base_name(exec.path());
+        let name = Some(base_name(exec.path())).filter(|name| is_shell(name) || *name == FISH)?;
         let mut shape = String::from_utf8_lossy(name).into_owned();
         let (mut is_command, mut is_login, mut has_value) = (false, false, false);
         let mut text = None;
@@ -217,8 +217,7 @@ impl<'a> ShellCall<'a> {
             shape.push(' ');
             shape.push_str(&String::from_utf8_lossy(argument));
         }
-        let is_shell = is_shell(name) || name == FISH;
-        text.filter(|_| is_command && is_shell).map(|text| ShellCall { name, shape, is_login, text })
+        text.filter(|_| is_command).map(|text| ShellCall { name, shape, is_login, text })
     }
 
     /// Whether the text names a program.
