@@ -1,28 +1,54 @@
-//! Functions of languages that do the work of small programs (`functions.tsv`), so that code need
-//! not launch them. Shells have a table of their own, `builtins.tsv`.
+//! Functions of languages that do the work of small programs (`functions.tsv`), so that code need not launch them. `builtins.tsv` has the exact code
+//! for shells.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use super::context::RuleContext;
+use super::shared_line::arguments_of;
+use super::tables::{covers, rows};
 use crate::patterns::runtimes::Runtime;
+use crate::patterns::shells::Dialect;
 
-static TABLE: LazyLock<BTreeMap<(&'static [u8], &'static str), &'static str>> = LazyLock::new(|| {
-    let mut table = BTreeMap::new();
+/// For each program and language, the options that each row covers, and its functions.
+type Table = BTreeMap<(&'static [u8], &'static str), Vec<[&'static str; 2]>>;
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let mut table = Table::new();
     let mut programs = "";
-    for line in include_str!("functions.tsv").lines().filter(|line| !line.starts_with('#')) {
-        match line.split_once('\t') {
-            Some((language, functions)) => {
-                table.extend(programs.split(' ').map(|program| ((program.as_bytes(), language), functions)));
-            }
-            None => programs = line,
+    for [first, functions] in rows(include_str!("functions.tsv")) {
+        if functions.is_empty() {
+            programs = first;
+            continue;
+        }
+        for (language, program) in first.split(',').flat_map(|each| programs.split(' ').map(move |one| (each, one))) {
+            let (program, options) = program.split_once('=').unwrap_or((program, ""));
+            table.entry((program.as_bytes(), language)).or_default().push([options, functions]);
         }
     }
     table
 });
 
-/// Returns the functions of a language that do the work of a program.
-pub(super) fn functions(runtime: Runtime, program: &[u8]) -> Option<&'static str> {
-    TABLE.get(&(program, runtime.label())).copied()
+/// Returns the functions of a language that do the work of a program with these arguments.
+pub(super) fn functions_in(language: &str, program: &[u8], arguments: &[&[u8]]) -> Option<&'static str> {
+    let rows = TABLE.get(&(program, language))?;
+    rows.iter().find(|[options, _]| covers(options, arguments)).map(|[_, functions]| *functions)
+}
+
+/// Returns the functions of the code that made a launch that do its work.
+pub(super) fn functions(context: &RuleContext<'_, '_>, launch: u32) -> Option<&'static str> {
+    let of_shell = |dialect: Dialect| match dialect {
+        Dialect::Bash => "bash",
+        Dialect::Ksh => "ksh",
+        Dialect::Zsh => "zsh",
+        Dialect::Posix => "sh",
+    };
+    let language = match Runtime::of_parent(context.forest(), launch) {
+        Runtime::Shell => of_shell(Dialect::of_parent(context.forest(), launch as usize)?),
+        runtime => runtime.label(),
+    };
+    let exec = context.launch(launch).execs.last().filter(|exec| !exec.argv_cut)?;
+    functions_in(language, context.launch(launch).command.name, &arguments_of(exec))
 }
 
 #[cfg(test)]
@@ -34,16 +60,20 @@ mod tests {
     fn each_part_of_the_table_has_a_language() {
         for (program, language) in TABLE.keys() {
             let is_known = NAMES.iter().any(|(_, runtime)| runtime.label() == *language);
-            assert!(is_known || ["Go", "Rust"].contains(language), "{language}");
+            assert!(is_known || ["Go", "Rust", "bash", "ksh", "zsh", "sh"].contains(language), "{language}");
             assert!(!program.is_empty(), "{language}");
         }
     }
 
     #[test]
-    fn a_function_is_of_the_language_of_the_caller() {
-        assert!(functions(Runtime::Awk, b"date").unwrap().starts_with("strftime"));
-        assert!(functions(Runtime::Lua, b"date").unwrap().starts_with("os.date"));
-        assert_eq!(functions(Runtime::Native, b"date"), None);
-        assert_eq!(functions(Runtime::Awk, b"mkdir"), None);
+    fn a_function_is_of_the_language_of_the_caller_and_knows_the_options() {
+        assert!(functions_in("awk", b"date", &[b"+%F"]).unwrap().starts_with("strftime"));
+        assert!(functions_in("awk", b"date", &[b"-d", b"1 Mar", b"+%s"]).unwrap().starts_with("mktime"));
+        assert_eq!(functions_in("Python", b"date", &[b"-d", b"1 Mar", b"+%s"]), None);
+        assert_eq!(functions_in("Python", b"cksum", &[b"f"]), None);
+        assert_eq!(functions_in("sh", b"date", &[b"+%F"]), None);
+        assert_eq!(functions_in("sh", b"cut", &[b"-c1-60"]), None);
+        assert!(functions_in("bash", b"cut", &[b"-c1-60"]).is_some());
+        assert_eq!(functions_in("awk", b"mkdir", &[]), None);
     }
 }

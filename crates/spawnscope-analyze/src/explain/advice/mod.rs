@@ -19,6 +19,7 @@ mod selection;
 mod shared_line;
 mod sites;
 mod small_work;
+mod tables;
 mod thresholds;
 
 use std::cmp::Reverse;

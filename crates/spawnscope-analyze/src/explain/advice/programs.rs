@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use super::tables::rows;
 use crate::model::launch::{Exec, is_version_of};
 use crate::patterns::subcommands::subcommand_of;
 use crate::patterns::words::Words;
@@ -31,12 +32,8 @@ struct Joined {
 }
 
 static JOINED: LazyLock<Vec<Joined>> = LazyLock::new(|| {
-    let joined = |row: &'static str| {
-        let mut columns = row.split('\t');
-        let [program, needs, flags, refuses] = std::array::from_fn(|_| columns.next().unwrap_or_default());
-        Joined { program, needs, flags, refuses: Words(refuses) }
-    };
-    include_str!("joined.tsv").lines().filter(|row| !row.starts_with('#')).map(joined).collect()
+    let joined = |[program, needs, flags, refuses]: [_; 4]| Joined { program, needs, flags, refuses: Words(refuses) };
+    rows(include_str!("joined.tsv")).map(joined).collect()
 });
 
 /// Whether a word is one of these options, or a group of options with its letter.
@@ -203,9 +200,7 @@ pub(super) fn is_wrapper(program: &[u8]) -> bool {
 /// Programs that scripts ask about one item at a time, and how one launch handles all items.
 static ITEMS: LazyLock<BTreeMap<&'static [u8], Vec<[&'static str; 2]>>> = LazyLock::new(|| {
     let mut programs: BTreeMap<&'static [u8], Vec<[&'static str; 2]>> = BTreeMap::new();
-    for row in include_str!("items.tsv").lines().filter(|row| !row.starts_with('#')) {
-        let mut columns = row.split('\t');
-        let [program, word, form] = std::array::from_fn(|_| columns.next().unwrap_or_default());
+    for [program, word, form] in rows(include_str!("items.tsv")) {
         programs.entry(program.as_bytes()).or_default().push([word, form]);
     }
     programs

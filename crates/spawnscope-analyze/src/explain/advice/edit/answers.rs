@@ -1,10 +1,10 @@
 //! Edits of loops that ask a program in each round: `x=$(program "$f")`, `if grep -q a "$f"`, `x=$(sed -n "${i}p" FILE)` or
 //! `x=$(echo "$y" | filter)`. One call answers all rounds, and the loop reads its lines from a here-document. So the loop stays in its shell, with
-//! its variables.
+//! its variables. Words may fail one by one: unless the call for all of them succeeds and prints one line for each, every round asks for itself.
 
 use std::ops::Range;
 
-use super::around::{Around, LoopKind, insertion_at, is_certain, only_reads, only_reads_files, statements};
+use super::around::{Around, LoopKind, insertion_at, is_certain, only_reads, only_reads_files, statements, uses_parameters};
 use super::line_each::{LineEach, answers_each_line, is_interpreter, looped_code};
 use super::lookup::{Chosen, chosen_line, is_condition};
 use super::many::position_of;
@@ -51,13 +51,12 @@ pub(super) fn of_one_call(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Res
     };
     let question = Question { call, around, asked, statement };
     question.check_before()?;
-    let text = match (call.fed, chosen_line(call)) {
+    match (call.fed, chosen_line(call)) {
         // `$( )` removes empty answers at the end, but not those before a dot.
-        (Some(text), _) => question.about_text(text)? + "; echo .",
-        (None, Some(chosen)) => question.about_lines(&chosen)? + "; echo .",
-        (None, None) => question.about_words()?,
-    };
-    question.document(&text)
+        (Some(text), _) => question.document(&(question.about_text(text)? + "; echo ."), false),
+        (None, Some(chosen)) => question.document(&(question.about_lines(&chosen)? + "; echo ."), false),
+        (None, None) => question.document(&question.about_words()?, true),
+    }
 }
 
 /// Whether code prints the same if it is executed twice: it only reads, and not from its standard input.
@@ -227,7 +226,7 @@ impl<'t> Question<'_, '_, 't> {
         Ok(format!("{rounds} | awk '!ready {{ line[++n] = $0; next }} {{ print line[{line}] }}' {file} ready=1 -"))
     }
 
-    /// Returns the call for all words of the loop: `stat -c %s *`.
+    /// Returns the call for all words of the loop, and what checks that each has an answer of one line: `stat -c %s *`.
     fn about_words(&self) -> Result<String, EditRefusal> {
         let (script, call) = (self.call.script, self.call);
         let each = self.each_line()?;
@@ -242,29 +241,43 @@ impl<'t> Question<'_, '_, 't> {
             None => &call.simple.words[self.operand()?],
         };
         let before = self.with_changed_words(&each, redirected.map_or(operand.range.start, |each| each.range.start));
+        let is_last = redirected.is_some() || call.simple.words.last().is_some_and(|last| last.range == operand.range);
         let drops_errors = call.simple.redirections.iter().any(|each| matches!(each.operator, b"2>" | b"&>"));
-        let is_last = call.simple.words.last().is_some_and(|last| last.range == operand.range);
         let after = match is_condition(call) {
-            true if !is_last => return refuse("the file is not the last argument"),
-            true => if drops_errors { " 2>/dev/null" } else { "" }.to_owned(),
-            false => format!("{}{filters}", name(script.source(&(operand.range.end..range.end)))),
+            true => String::new(),
+            false => name(script.source(&(operand.range.end..range.end))),
         };
+        let quiet = if drops_errors && !is_condition(call) { "" } else { " 2>/dev/null" };
+        // No match is an answer of grep.
+        let status = if call.rewrite.program == b"grep" { " || [ $? -eq 1 ]" } else { "" };
+        let is_checked = |number: &str| match each {
+            LineEach::Count => format!("$(({number} + ({number} > 1)))"),
+            LineEach::With(_) => format!("$(({number}))"),
+        };
+        let print = format!("printf '%s\\n' \"$answers\"{filters}");
         let words =
             self.words().filter(|(variable, _, is_certain)| *is_certain && operand.variable() == Some(variable));
-        match words {
+        match words.filter(|_| !uses_parameters(before.as_bytes())) {
             Some((variable, list, _)) => {
                 if redirected.is_none() {
                     position_of(call, variable)?;
                 }
-                Ok(format!("{before}{list}{after}"))
+                let lines = is_checked("$#").replace("$(($#))", "$#");
+                Ok(format!(
+                    "set -- {list}; answers=$({before}\"$@\"{after}{quiet}){status} && [ $(printf '%s\\n' \"$answers\" | wc -l) -eq {lines} ] && {print}"
+                ))
             }
-            None if !after.trim().is_empty() && filters.is_empty() && !is_condition(call) => {
-                refuse("the file is not the last argument")
-            }
+            None if !is_last => refuse("the file is not the last argument"),
             None => {
                 let word = call.plain_source(operand)?;
                 let rounds = self.rounds(script.source(&operand.range), &format!("printf '%s\\0' {word}"))?;
-                Ok(format!("{rounds} | xargs -r0 {}{after}", before.trim_end()))
+                let fixed = Script::parse(before.as_bytes()).and_then(|call| Some(call.simple(call.command_of(0)?)?.words.len())).unwrap_or(0);
+                let lines = is_checked(&format!("$# - {fixed}"));
+                Ok(format!(
+                    "answers=$({rounds} | xargs -r0 sh -c 'answers=$(\"$@\" 2>/dev/null){status} && [ $(printf \"%s\\n\" \"$answers\" | wc -l) -eq {lines} ] && \
+                     printf \"%s\\n\" \"$answers\"' sh {}{after}) && {print}",
+                    before.trim_end()
+                ))
             }
         }
     }
@@ -403,8 +416,8 @@ impl<'t> Question<'_, '_, 't> {
         }
     }
 
-    /// Returns the changes: the loop reads each answer from a here-document.
-    fn document(&self, question: &str) -> Result<Vec<Splice>, EditRefusal> {
+    /// Returns the changes: the loop reads each answer from a here-document. `may_lack`: if that has none, the round asks for itself.
+    fn document(&self, question: &str, may_lack: bool) -> Result<Vec<Splice>, EditRefusal> {
         let script = self.call.script;
         let line_end = self.line_end()?;
         let is_free = |descriptor: &u8| {
@@ -416,7 +429,7 @@ impl<'t> Question<'_, '_, 't> {
         while names(script.text, delimiter.as_bytes()) {
             delimiter.push('_');
         }
-        let mut splices = self.reads(descriptor);
+        let mut splices = self.reads(descriptor, may_lack);
         // The text of the first document on a line comes first.
         splices.extend([
             splice(self.end()..self.end(), format!(" {descriptor}<<{delimiter}")),
@@ -444,30 +457,33 @@ impl<'t> Question<'_, '_, 't> {
     }
 
     /// Returns the changes of the statement that asks: it reads an answer from a descriptor.
-    fn reads(&self, descriptor: u8) -> Vec<Splice> {
+    fn reads(&self, descriptor: u8, may_lack: bool) -> Vec<Splice> {
         let script = self.call.script;
         // The number is padded with blanks.
-        let read = |variable: &str| match self.call.rewrite.program == b"wc" {
-            true => format!("read -r {variable} _ <&{descriptor}"),
-            false => format!("IFS= read -r {variable} <&{descriptor}"),
+        let (ifs, rest) = if self.call.rewrite.program == b"wc" { ("", " _") } else { ("IFS= ", "") };
+        let read = |variable: &str, asked: &str| match may_lack {
+            true => format!("{ifs}read -r {variable}{rest} <&{descriptor} && [ -n \"${variable}\" ] || {asked}"),
+            false => format!("{ifs}read -r {variable}{rest} <&{descriptor}"),
         };
         let holder = script.command_of(self.statement);
         let assigned = holder
             .and_then(|holder| script.assigned(holder))
             .filter(|(_, value)| value.substitution() == Some(self.asked));
-        match assigned {
-            Some((variable, _)) => vec![splice(script.node(self.statement).range.clone(), read(&name(variable)))],
-            None => {
-                let variable = unused_variable(script, &format!("{}_result", self.call.program()));
-                let range = script.node(self.asked).range.clone();
-                let text = match is_condition(self.call) {
-                    true => format!("[ \"${{{variable}:-0}}\" -gt 0 ]").into_bytes(),
-                    false => used(script, &variable, range.end),
-                };
-                let at = script.node(self.statement).range.start;
-                vec![insertion_at(script.text, at, &read(&variable)), splice(range, text)]
-            }
+        if let Some((variable, _)) = assigned {
+            let range = script.node(self.statement).range.clone();
+            return vec![splice(range.clone(), read(&name(variable), &name(script.source(&range))))];
         }
+        let variable = unused_variable(script, &format!("{}_result", self.call.program()));
+        let range = script.node(self.asked).range.clone();
+        let asked = name(script.source(&range));
+        let (read, text) = match is_condition(self.call) {
+            true => (
+                read(&variable, &format!("{variable}=")),
+                format!("case ${variable} in '') {asked};; 0) false;; *) true;; esac").into_bytes(),
+            ),
+            false => (read(&variable, &format!("{variable}={asked} || :")), used(script, &variable, range.end)),
+        };
+        vec![insertion_at(script.text, script.node(self.statement).range.start, &read), splice(range, text)]
     }
 }
 

@@ -47,8 +47,7 @@ impl Form {
         match self {
             Form::Once => Some("the question is then asked even if the loop does nothing"),
             Form::Many => Some(
-                "if one fails, the others are handled all the same, even with `set -e`, and where a loop reads the answers, those after it move up \
-                 by one; xargs keeps what `read` drops: a last line without a newline and, without `IFS=` and -r, blanks and backslashes",
+                "if one fails, the others are handled all the same, even with `set -e`; xargs keeps what `read` drops: a last line without a newline and, without `IFS=` and -r, blanks and backslashes",
             ),
             Form::Pass => {
                 Some("if one fails, the exit status is that of all of them, and find reports the failure by its own")

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use super::command::{CommandWord, FoundLaunch, Usage, line_start};
 use super::{EditRefusal, PythonRewrite, Splice, perl, python, refuse, splice};
 use crate::explain::advice::phrases::name;
+use crate::explain::advice::tables::rows;
 use crate::model::launch::base_name;
 use spawnscope_data::event::Language;
 
@@ -34,10 +35,7 @@ struct Row {
 
 static TABLE: LazyLock<BTreeMap<&'static [u8], Vec<Row>>> = LazyLock::new(|| {
     let mut programs: BTreeMap<&[u8], Vec<Row>> = BTreeMap::new();
-    for line in include_str!("../library.tsv").lines().filter(|line| !line.starts_with('#')) {
-        let mut columns = line.split('\t');
-        let [names, arguments, kind, modules, python, uses, perl, limit] =
-            std::array::from_fn(|_| columns.next().unwrap_or_default());
+    for [names, arguments, kind, modules, python, uses, perl, limit] in rows(include_str!("../library.tsv")) {
         for program in names.split(' ') {
             let row = Row { arguments, kind, python: [modules, python], perl: [uses, perl], limit };
             programs.entry(program.as_bytes()).or_default().push(row);

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use super::builtin;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
-use crate::explain::advice::languages::{is_shell_work, without_launching};
+use crate::explain::advice::functions::functions;
+use crate::explain::advice::languages::functions_or_code;
 use crate::explain::advice::phrases::{launches, name, time, times};
 use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::patterns::shells::Dialect;
@@ -38,8 +39,7 @@ fn is_shell_line(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let small = executed.clone().filter(|index| context.small_work.is_mostly_tax_by_cpu_time(**index as usize)).count();
     let can_replace = |index: &u32| {
         let launch = context.launch(*index);
-        let is_known = builtin::can_replace(context, *index) || is_shell_work(launch.command.name);
-        launch.execs.is_empty() || launch.execs.len() == 1 && is_known
+        launch.execs.is_empty() || launch.execs.len() == 1 && functions_or_code(context, *index)
     };
     programs.len() + usize::from(forks > 0) > 1
         && !programs.is_empty()
@@ -63,6 +63,15 @@ fn tops(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<u32> {
     all.iter().copied().filter(|index| !has_parent(index)).collect()
 }
 
+/// Returns how the shell does the work of the programs for which there is no exact code.
+fn general(context: &RuleContext<'_, '_>, all: &[u32], is_first: bool) -> Vec<String> {
+    let others = all.iter().filter(|index| !builtin::replaces(context, **index));
+    let line = |index: &u32| Some(format!("  {}: {}", name(context.launch(*index).command.name), functions(context, *index)?));
+    let lines: BTreeSet<String> = others.filter_map(line).collect();
+    let title = (is_first && !lines.is_empty()).then(|| "do the work of the line without launches:".to_owned());
+    title.into_iter().chain(lines).collect()
+}
+
 fn finding(context: &RuleContext<'_, '_>, all: Vec<u32>) -> Option<Finding> {
     let first = *all.iter().find(|index| !context.launch(**index).execs.is_empty())?;
     let parent =
@@ -70,8 +79,7 @@ fn finding(context: &RuleContext<'_, '_>, all: Vec<u32>) -> Option<Finding> {
     let names: Vec<String> = programs(context, &all).into_iter().map(name).collect();
     let place = context.sites.call_site_of(first as usize).map(|site| name(&site.short_label())).unwrap_or_default();
     let fix = builtin::fix_of(context, &all);
-    let general = without_launching(context.forest(), first, None).filter(|_| fix.is_empty());
-    let general = general.into_iter().flat_map(|own| ["do the work of the line without launches:".to_owned(), own]);
+    let general = general(context, &all, fix.is_empty());
     let tops = tops(context, &all);
     let spent = time(context.spent_on(&tops));
     let changes = vec![AppliedChange { change: Change::Remove, launches: tops }];

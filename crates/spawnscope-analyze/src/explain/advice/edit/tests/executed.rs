@@ -171,18 +171,19 @@ fn one_call_answers_all_rounds() {
         "stat",
         size,
         sum,
-        "IFS= read -r s <&3\n  sum=$((sum + s)); echo \"$f: $s\"\ndone 3<<END  # all\n$(stat -c %s -- [a-z]*)\nEND\n",
+        "IFS= read -r s <&3 && [ -n \"$s\" ] || s=$(stat -c %s -- \"$f\")\n  sum=$((sum + s)); echo \"$f: $s\"\ndone 3<<END  # all\n\
+         $(set -- [a-z]*; answers=$(stat -c %s -- \"$@\" 2>/dev/null) && [ $(printf",
     );
     let products = "for i in $(seq 3); do\n  x=2$i\n  v=$(echo \"scale=2; $x * 1.5\" | bc)\n  read -r y; echo \"$v $y\"\ndone <../list\n";
     let question =
         "done 3<<END <../list\n$(for i in $(seq 3); do x=2$i; echo \"scale=2; $x * 1.5\"; done | bc; echo .)\nEND\n";
     many("bc", &[], products, question);
     let count = "for f in [a-z]*; do if [ $(grep -c of \"$f\") -gt 0 ]; then echo \"$f\"; fi; done\n";
-    many("grep", &["-c", "of", "plain"], count, "$(grep -h -c of [a-z]*)\nEND");
+    many("grep", &["-c", "of", "plain"], count, "$(grep -h -c of \"$@\" 2>/dev/null) || [ $? -eq 1 ] && [");
     let lines = "for f in [a-z]*; do n=$(wc -l < \"$f\"); echo \"$n $f\"; done\n";
-    many("wc", &["-l"], lines, "do read -r n _ <&3; echo \"$n $f\"; done 3<<END\n$(wc -l -- [a-z]*)");
+    many("wc", &["-l"], lines, "$(wc -l -- \"$@\" 2>/dev/null) && [ $(printf '%s\\n' \"$answers\" | wc -l) -eq $(($# + ($# > 1))) ]");
     let sums = "for f in [a-z]*; do s=$(sha1sum \"$f\" | awk '{print $1}'); echo \"$s\"; done\n";
-    many("sha1sum", &["plain"], sums, "$(sha1sum [a-z]* | awk '{print $1}')\nEND");
+    many("sha1sum", &["plain"], sums, "&& printf '%s\\n' \"$answers\" | awk '{print $1}')\nEND");
     let fields = "while read -r a b; do x=$(echo \"$a\" | tr a-z A-Z); echo \"$x $b\"; done < ../list\n";
     many(
         "tr",
@@ -191,9 +192,9 @@ fn one_call_answers_all_rounds() {
         "$(while read -r a b; do echo \"$a\"; done < ../list | tr a-z A-Z; echo .)\nEND",
     );
     let first = "for f in [a-z]*; do n=$(wc -c < \"$f\"); s=$(stat -c %s -- \"$f\"); echo \"$n $s\"; done";
-    let second = "for f in [a-z]*; do read -r n _ <&3; s=$(stat -c %s -- \"$f\"); echo \"$n $s\"; done 3<<END\n$(wc -c -- [a-z]*)\nEND\n";
-    many("wc", &["-c"], first, second.trim_end());
-    many("stat", size, second, "done 4<<END_ 3<<END\n$(stat -c %s -- [a-z]*)\nEND_\n$(wc -c");
+    many("wc", &["-c"], first, "read -r n _ <&3 && [ -n \"$n\" ] || n=$(wc -c < \"$f\"); s=$(stat");
+    let second = Calls::of("wc", &[&["-c"]], Form::Many).edit(1, first).unwrap();
+    many("stat", size, &second, "done 4<<END_ 3<<END\n$(set -- [a-z]*; answers=$(stat");
     let piped =
         "ls x.c plain 'with space' | sort | while read -r f; do s=$(stat -c %s -- \"$f\"); echo \"$f $s\"; done\n";
     many(
@@ -218,11 +219,34 @@ fn one_call_answers_all_rounds() {
     let commit = "0123456789012345678901234567890123456789";
     let log = format!("for c in {commit}; do s=$(git log -1 --format=%s \"$c\"); echo \"$s\"; done\n");
     let edited = Calls::of("git", &[&["log", "-1", "--format=%s", commit]], Form::Many).edit(1, &log).unwrap();
-    assert!(edited.contains("$(git show -s --format=%s 01"), "{edited}");
+    assert!(edited.contains("set -- 0123456789012345678901234567890123456789; answers=$(git show -s --format=%s \"$@\""), "{edited}");
     let skipped = "for f in *; do [ -d \"$f\" ] && continue; s=$(stat -c %s -- \"$f\"); echo $s; done\n";
     assert!(Calls::of("stat", &[size], Form::Many).edit(1, skipped).is_err(), "not each round asks");
     let links = "for f in x.c 'star*' plain; do t=$(readlink -f \"$f\"); echo \"${t##*/}\"; done";
-    many("readlink", &["-f", "plain"], links, "done 3<<END\n$(readlink -f x.c 'star*' plain)\nEND");
+    many("readlink", &["-f", "plain"], links, "done 3<<END\n$(set -- x.c 'star*' plain; answers=$(readlink -f \"$@\"");
+}
+
+/// Without the check, the answers after the failure would be those of other words.
+#[test]
+fn each_round_asks_for_itself_if_one_fails() {
+    let size: &[&str] = &["-c", "%s", "--", "plain"];
+    let read = "&& [ -n \"$s\" ] || s=$(stat -c %s -- \"$f\")";
+    let words = "for f in x.c none plain; do s=$(stat -c %s -- \"$f\"); echo \"$f: $s\"; done; echo end\n";
+    many("stat", size, words, read);
+    many("stat", size, &words.replace("x.c none", "\"$@\" none ''"), read);
+    many("stat", size, &words.replace("for f in x.c none plain;", "nothing=; for f in $nothing;"), read);
+    let lines =
+        "printf '%s\\n' plain none -leading | while read -r f; do s=$(stat -c %s -- \"$f\"); echo \"$f: $s\"; done\n";
+    many("stat", size, lines, "sh -c 'answers=$(\"$@\" 2>/dev/null) && [ $(printf \"%s\\n\" \"$answers\" | wc -l) -eq $(($# - 4)) ]");
+    many("stat", size, &lines.replace("s=$(stat -c %s -- \"$f\"); echo \"$f: $s\"", "echo \"$f: $(stat -c %s -- \"$f\")\""), "|| :");
+    let several = "for f in x.c two* plain; do s=$(stat -c %n -- \"$f\"); echo \"$f: $s\"; done\n";
+    many("stat", &["-c", "%n", "--", "plain"], several, "-eq $# ]");
+    let counts = "for f in plain none x.c; do n=$(wc -l <\"$f\") || n=none; echo \"$n\"; done\n";
+    Calls::of("wc", &[&["-l"]], Form::Many).edit(1, counts).expect_err("the status of each call counts");
+    let searched = "for f in plain none x.c; do if grep -q of \"$f\"; then echo \"$f\"; fi; done\n";
+    check(BOTH, "grep", &["-q", "of", "plain"], Form::Read, searched, "case $grep_result in '') grep -q of \"$f\";; 0)");
+    let unmatched = "for f in plain x.c; do grep -q none \"./$f\" || echo \"$f\"; done\n";
+    check(BOTH, "grep", &["-q", "none", "./plain"], Form::Read, unmatched, "|| [ $? -eq 1 ] && [");
 }
 
 #[test]

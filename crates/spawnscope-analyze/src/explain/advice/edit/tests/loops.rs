@@ -43,17 +43,17 @@ fn one_grep_decides_about_all_files() {
     decided(
         "for f in [a-z]*; do\n  if ! grep -q plain \"$f\"; then\n    echo \"without: $f\"\n  fi\ndone\necho end\n",
         &["-q", "plain", "plain"],
-        "IFS= read -r grep_result <&3\n  if ! [ \"${grep_result:-0}\" -gt 0 ]; then",
+        "|| grep_result=\n  if ! case $grep_result in '') grep -q plain \"$f\";; 0) false;; *) true;; esac; then",
     );
     decided(
         "ls | grep -v -e two -e lines | while read -r f; do grep -iqE 'OF (x|s)' \"./$f\" && echo \"$f\"; done\n",
         &["-iqE", "OF (x|s)", "./plain"],
-        "xargs -r0 grep -hciE 'OF (x|s)')",
+        "' sh grep -hciE 'OF (x|s)') && printf",
     );
     decided(
         "for f in x.c plain; do grep of \"$f\" >/dev/null 2>&1 || echo \"$f\"; done\n",
         &["of", "plain"],
-        "$(grep -hc of x.c plain)",
+        "set -- x.c plain; answers=$(grep -hc of \"$@\" 2>/dev/null) || [ $? -eq 1 ] && [",
     );
     for other in [
         "for f in *; do [ -s \"$f\" ] && grep -q of \"$f\" && echo; done",

@@ -96,7 +96,8 @@ pub(in crate::explain::advice) fn can_replace(context: &RuleContext<'_, '_>, ind
 
 /// Whether a shell launched a program with arguments for which this rule has a replacement.
 pub(in crate::explain::advice) fn replaces(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    call_of(context, index as usize).is_some_and(|(rows, call)| rows.iter().any(|row| row.matches(&call)))
+    let code = |(rows, call): (&[Row], Call)| rows.iter().find(|row| row.matches(&call))?.substitute(&call);
+    call_of(context, index as usize).and_then(code).is_some()
 }
 
 /// Returns the call of a program in the table, as if it was part of `$(echo ... | PROGRAM)`, and the rows of the program.

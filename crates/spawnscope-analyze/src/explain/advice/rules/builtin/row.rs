@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use super::call::{Call, Effect, Exact, ExactFor, Form, Operand, Substitute};
 use super::{names, numbers, sed, text};
+use crate::explain::advice::tables::rows;
 use crate::patterns::shells::Dialect;
 use crate::patterns::words::Words;
 
@@ -27,10 +28,7 @@ pub(super) static TABLE: LazyLock<BTreeMap<&'static [u8], Vec<Row>>> = LazyLock:
     let limits: BTreeMap<&str, &str> =
         text.lines().filter_map(|line| line.strip_prefix('@')?.split_once('\t')).collect();
     let mut programs: BTreeMap<&[u8], Vec<Row>> = BTreeMap::new();
-    for line in text.lines().filter(|line| !line.starts_with(['#', '@'])) {
-        let mut columns = line.split('\t');
-        let [names, arguments, when, effect, before, after, edit, keys] =
-            std::array::from_fn(|_| columns.next().unwrap_or_default());
+    for [names, arguments, when, effect, before, after, edit, keys] in rows(text) {
         for program in names.split(' ') {
             let limits = keys.split(' ').filter_map(|key| limits.get(key).copied()).collect();
             let row = Row { arguments, when: Words(when), effect, code: [before, after], edit, limits };
@@ -142,17 +140,15 @@ mod tests {
 
     #[test]
     fn each_row_has_code_and_known_limits() {
-        for line in include_str!("../../builtins.tsv").lines().filter(|line| !line.starts_with(['#', '@'])) {
-            let mut columns = line.split('\t');
-            let [programs, arguments, when, _, before, after, _, keys] =
-                std::array::from_fn(|_| columns.next().unwrap_or_default());
+        for line in rows(include_str!("../../builtins.tsv")) {
+            let [programs, arguments, when, _, before, after, _, keys] = line;
             let keys = keys.split_whitespace().count();
             let is_row = |row: &&Row| {
                 (row.arguments, row.when.0, row.code) == (arguments, when, [before, after]) && row.limits.len() == keys
             };
             let program = programs.split(' ').next().unwrap();
-            let row = TABLE[program.as_bytes()].iter().find(is_row).unwrap_or_else(|| panic!("{line}"));
-            assert!(computed(row.code[1]).is_some() || !row.code[1].starts_with('='), "{line}");
+            let row = TABLE[program.as_bytes()].iter().find(is_row).unwrap_or_else(|| panic!("{line:?}"));
+            assert!(computed(row.code[1]).is_some() || !row.code[1].starts_with('='), "{line:?}");
         }
     }
 }

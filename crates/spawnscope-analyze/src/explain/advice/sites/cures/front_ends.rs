@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::sites::Site;
+use crate::explain::advice::tables::rows;
 use crate::patterns::calls::Call;
 use crate::patterns::subcommands::subcommand_of;
 
@@ -23,13 +24,9 @@ pub(in crate::explain::advice::sites) struct FrontEnd {
 }
 
 static TABLE: LazyLock<Vec<FrontEnd>> = LazyLock::new(|| {
-    let rows = include_str!("../../front_ends.tsv").lines().filter(|line| !line.starts_with('#'));
-    let front_end = |row: &'static str| {
-        let mut columns = row.split('\t');
-        let [program, subcommand, parent, repeats, fix] = std::array::from_fn(|_| columns.next().unwrap_or_default());
-        FrontEnd { program, subcommand, parent, repeats, fix }
-    };
-    rows.map(front_end).collect()
+    let front_end =
+        |[program, subcommand, parent, repeats, fix]: [_; 5]| FrontEnd { program, subcommand, parent, repeats, fix };
+    rows(include_str!("../../front_ends.tsv")).map(front_end).collect()
 });
 
 impl FrontEnd {

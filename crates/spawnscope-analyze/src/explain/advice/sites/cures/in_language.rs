@@ -24,26 +24,24 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     let forest = context.forest();
     let command = context.launch(site.launches[0]).command.name;
     let runtime = Runtime::of_parent(forest, site.launches[0]);
-    let known = functions(runtime, command);
+    let is_known = runtime != Runtime::Shell && site.launches.iter().all(|index| functions(context, *index).is_some());
     if LAUNCHERS.contains(site.parent) || is_worth_a_launch(command) || is_shell(command) {
         return None;
     }
     let mut all = site.launches.clone();
-    all.retain(|index| is_small(context, *index) || known.is_some());
-    if all.len() * 2 < site.launches.len() || known.is_none() && all.len() < MIN_LAUNCHES {
+    all.retain(|index| is_known || is_small(context, *index));
+    if all.len() * 2 < site.launches.len() || !is_known && all.len() < MIN_LAUNCHES {
         return None;
     }
-    let mut finding = finding(context, site, IN_LANGUAGE, "", all)
-        .fix_lines(fix(context, site, runtime, command))
+    let own = without_launching(context, &all);
+    let is_guess = builtin::can_replace(context, all[0]) || needs_library(command) || own.is_empty();
+    let finding = finding(context, site, IN_LANGUAGE, "", all)
+        .fix_lines(fix(own, runtime, command))
         .limits(
             "the parent may not be able to do this itself; the prediction keeps the work, without the launches and their start-up",
         )
         .predicted_as(context, Change::InProcess);
-    let is_general = builtin::can_replace(context, site.launches[0]);
-    if is_general || needs_library(command) || without_launching(forest, site.launches[0], Some(command)).is_none() {
-        finding = finding.guessed();
-    }
-    Some(certain(finding))
+    Some(certain(if is_guess { finding.guessed() } else { finding }))
 }
 
 /// Whether a launch without descendants works for less time than it takes to launch it. About programs in an unnecessary shell, the rule
@@ -57,7 +55,8 @@ fn is_small(context: &RuleContext<'_, '_>, index: u32) -> bool {
         && context.small_work.is_mostly_tax_by_cpu_time(index as usize)
 }
 
-fn fix(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime, command: &[u8]) -> Vec<String> {
+/// Returns the fix. `own` are the lines with which the code does the work itself.
+fn fix(own: Vec<String>, runtime: Runtime, command: &[u8]) -> Vec<String> {
     let or = "keep one process that answers through a pipe, or pass all inputs to one launch";
     if runtime == Runtime::Shell && FILE_CHANGERS.contains(command) {
         return [
@@ -69,14 +68,11 @@ fn fix(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime, command
         .map(str::to_owned)
         .to_vec();
     }
-    match without_launching(context.forest(), site.launches[0], Some(command)) {
-        Some(own) if runtime == Runtime::Shell => vec!["launch it less often:".to_owned(), own, format!("  or {or}")],
-        Some(own) => {
-            vec![format!("do the work of {} in {}, which launches nothing:", name(command), runtime.label()), own]
-        }
-        None if matches!(runtime, Runtime::Shell | Runtime::Native) => {
-            vec!["launch it less often:".to_owned(), format!("  {or}")]
-        }
-        None => vec![format!("do the work in {}, with a library, or {or}", runtime.label())],
-    }
+    let lines = match (own.is_empty(), runtime) {
+        (true, Runtime::Shell | Runtime::Native) => vec!["launch it less often:".to_owned(), format!("  {or}")],
+        (true, _) => vec![format!("do the work in {}, with a library, or {or}", runtime.label())],
+        (false, Runtime::Shell) => vec!["do the work in the shell:".to_owned()],
+        (false, _) => vec![format!("do the work of {} in {}, which launches nothing:", name(command), runtime.label())],
+    };
+    lines.into_iter().chain(own).collect()
 }

@@ -9,7 +9,7 @@ use super::{Cure, MANY, are_lines_of_a_language, certain, files, finding, open, 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edit::{Form, one_process};
 use crate::explain::advice::edits::shell_edits;
-use crate::explain::advice::functions::functions;
+use crate::explain::advice::languages::functions_or_code;
 use crate::explain::advice::phrases::{launches, name, option};
 use crate::explain::advice::programs::{
     FILE_CHANGERS, HAS_DESTINATION, TAKES_MANY, TAKES_ONE, Together, is_compiler, is_heavy, is_worth_a_launch,
@@ -167,7 +167,7 @@ fn are_distinct(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
 fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let (all, program) = (&site.launches, name(site.program));
     let command = context.launch(all[0]).command.name;
-    if can_replace(context, all[0]) || functions(Runtime::of_parent(context.forest(), all[0]), command).is_some() {
+    if functions_or_code(context, all[0]) {
         return None;
     }
     let in_pipelines = all.iter().all(|index| is_in_pipeline(context.forest(), *index));

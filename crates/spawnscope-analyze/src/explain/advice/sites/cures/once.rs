@@ -124,8 +124,8 @@ fn fix(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<String> {
     let runtime = Runtime::of_parent(context.forest(), all[0]);
     let is_directory = context.launch(all[0]).execs.last().is_some_and(is_idempotent);
     let lines: &[&str] = match (runtime, is_directory) {
-        (_, true) if functions(runtime, b"mkdir").is_some() => {
-            &["create each directory once, without a launch:", functions(runtime, b"mkdir").unwrap_or_default()]
+        (_, true) if functions(context, all[0]).is_some() => {
+            &["create each directory once, without a launch:", functions(context, all[0]).unwrap_or_default()]
         }
         (Runtime::Make, true) => &[
             "make the directory a prerequisite, which make checks without a launch:",

@@ -1,14 +1,15 @@
 //! Command lines that a program runs with `sh -c`: one shell per file of find and xargs, per line of a recipe, per job of GNU parallel, or per call
 //! of a language. `needless-shell` is about lines that need no shell.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{Cure, IN_LANGUAGE, MANY, certain, files, finding, needs_library, open};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
-use crate::explain::advice::functions::functions;
+use crate::explain::advice::functions::functions_in;
 use crate::explain::advice::phrases::{launches, literal, name, option, quoted, time, times};
 use crate::explain::advice::rules::needless_shell::{PARALLEL, is_needless, is_per_file_launcher};
+use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::thresholds::MIN_REPETITIONS;
 use crate::patterns::runtimes::Runtime;
@@ -143,7 +144,16 @@ fn line_of_recipe(context: &RuleContext<'_, '_>, index: u32) -> Option<Vec<u8>> 
 /// Command lines of a language that has functions for all of their programs, or of which all launches work for less time than it takes to launch
 /// them.
 fn of_language(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime, mut shells: Vec<u32>) -> Option<Cure> {
-    let known = functions_of(context, runtime, &below(context, &shells));
+    let mut known = functions_of(context, runtime, &below(context, &shells));
+    if known.is_none() {
+        // Lines of which the language has no function may be few.
+        let has_functions = |shell: &u32| functions_of(context, runtime, &below(context, &[*shell])).is_some();
+        let covered: Vec<u32> = shells.iter().copied().filter(has_functions).collect();
+        if covered.len() * 2 > shells.len() {
+            shells = covered;
+            known = functions_of(context, runtime, &below(context, &shells));
+        }
+    }
     if known.is_none() {
         shells.retain(|index| is_small_line(context, *index));
         (shells.len() >= MIN_LINES && is_shell(context.launch(shells[0]).command.name)).then_some(())?;
@@ -191,11 +201,13 @@ fn below(context: &RuleContext<'_, '_>, shells: &[u32]) -> Vec<u32> {
 /// Returns the programs among launches, and the functions of a language that do their work, if it has functions for all.
 fn functions_of(context: &RuleContext<'_, '_>, runtime: Runtime, all: &[u32]) -> Option<(Vec<String>, Vec<String>)> {
     let executed = all.iter().map(|index| context.launch(*index)).filter(|launch| !launch.execs.is_empty());
-    let programs: BTreeSet<&[u8]> =
-        executed.map(|launch| launch.command.name).filter(|program| !is_shell(program)).collect();
-    let line = |program: &&[u8]| Some(format!("  {}: {}", name(program), functions(runtime, program)?));
-    let lines: Vec<String> = programs.iter().map(line).collect::<Option<_>>()?;
-    (!lines.is_empty()).then(|| (programs.into_iter().map(name).collect(), lines))
+    let mut programs: BTreeMap<&[u8], &str> = BTreeMap::new();
+    for launch in executed.filter(|launch| !is_shell(launch.command.name)) {
+        let arguments = launch.execs.last().filter(|exec| !exec.argv_cut).map(arguments_of)?;
+        programs.insert(launch.command.name, functions_in(runtime.label(), launch.command.name, &arguments)?);
+    }
+    let lines = programs.iter().map(|(program, functions)| format!("  {}: {functions}", name(program))).collect();
+    (!programs.is_empty()).then(|| (programs.into_keys().map(name).collect(), lines))
 }
 
 /// Whether a command line needs its shell, and all that it launches is small.

@@ -1,0 +1,54 @@
+//! Tables of what is known about programs and languages. A row has columns, separated by tabs; lines that begin with `#` or `@` are no rows.
+
+/// Returns the rows of a table. Missing columns are empty.
+pub(super) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = [&'static str; N]> {
+    table.lines().filter(|row| !row.starts_with(['#', '@'])).map(|row| {
+        let mut columns = row.split('\t');
+        std::array::from_fn(|_| columns.next().unwrap_or_default())
+    })
+}
+
+/// Whether a row covers all options among these arguments. `options` are letters as for getopt: a colon follows those with a value, `#` stands for a
+/// number (`head -5`), and `*` for any options. A row does not know what other options do.
+pub(super) fn covers(options: &str, arguments: &[&[u8]]) -> bool {
+    let is_option = |word: &&&[u8]| word.len() > 1 && word.starts_with(b"-");
+    let words = arguments.iter().take_while(|word| **word != b"--").filter(is_option);
+    options == "*" || words.into_iter().all(|word| is_group(options.as_bytes(), &word[1..]))
+}
+
+/// Whether a word without its dash is a group of known options. The value of an option ends the group.
+fn is_group(options: &[u8], letters: &[u8]) -> bool {
+    let mut letters = letters.iter().map(|letter| if letter.is_ascii_digit() { b'#' } else { *letter });
+    loop {
+        let Some(letter) = letters.next() else { return true };
+        match options.iter().position(|option| *option == letter && letter != b':') {
+            Some(at) if options.get(at + 1) == Some(&b':') => return true,
+            Some(_) => {}
+            None => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_covers_the_options_that_it_names() {
+        for (options, arguments, expected) in [
+            ("", &["a", "--", "-b"][..], true),
+            ("", &["-b"], false),
+            ("rn", &["-rn", "-", "-r"], true),
+            ("rn", &["-rnx"], false),
+            ("d:f:", &["-d:", "-f2", "-f", "3"], true),
+            ("d:f:", &["-c1-60"], false),
+            ("n:#", &["-5"], true),
+            ("u", &["-u", "-d", "now"], false),
+            ("u", &["--utc"], false),
+            ("*", &["--any"], true),
+        ] {
+            let words: Vec<&[u8]> = arguments.iter().map(|word| word.as_bytes()).collect();
+            assert_eq!(covers(options, &words), expected, "{options}: {arguments:?}");
+        }
+    }
+}
