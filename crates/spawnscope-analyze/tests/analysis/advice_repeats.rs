@@ -96,7 +96,7 @@ fn one_launch_answers_for_all_items() {
         (&["git", "show", "HEAD:f@"], "git cat-file --batch"),
         (&["git", "rev-parse", "v@"], "git rev-parse A B C"),
         (&["docker", "inspect", "c@"], "docker inspect A B C"),
-        (&["stat", "-c", "%s", "f@"], "stat -c FORMAT -- FILES"),
+        (&["stat", "-c", "%s", "f@"], "stat -c %s FILES..."),
         (&["systemctl", "is-active", "unit@"], "systemctl is-active A B C"),
     ];
     for (line, fix) in cases {

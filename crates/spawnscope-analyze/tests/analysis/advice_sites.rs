@@ -173,3 +173,67 @@ fn a_fix_that_removes_the_launches_of_each_line_is_one_finding() {
     let whole = |other: &spawnscope_analyze::explain::advice::Advice| other.finding.launches.len() == 90;
     assert!(found.worth[0].alternatives.iter().all(whole), "lines with the same fixes are one site: {found:?}");
 }
+
+#[test]
+fn what_each_launch_writes_or_runs_is_not_passed_at_once() {
+    let code = "for f; do /opt/conv \"$f\" >\"$f.new\"; done";
+    let mut serial = Serial::with_command("/bin/sh", &["sh", "-c", code]);
+    for number in 0..COUNT {
+        serial.launch(&LONG, Some(("/opt/conv", &["/opt/conv", &format!("f{number}")])));
+    }
+    let found = advices(&serial.finish());
+    let own = only(&found, "many-per-launch");
+    assert!(fix_of(&own).starts_with("each conv writes its own output, so one launch cannot"), "{own:?}");
+    for words in
+        [&["/opt/gen", "-o", "out@", "template"][..], &["/opt/gen", "--output=out@"], &["/opt/task", "run", "@"]]
+    {
+        let found = advice_on(COUNT, words, &LONG, keep);
+        assert!(found.worth.iter().all(|advice| !fix_of(advice).contains("INPUT")), "{words:?}: {found:?}");
+    }
+}
+
+#[test]
+fn a_file_of_the_user_takes_back_what_it_shows_to_be_wrong() {
+    let mut found = {
+        let mut serial = Serial::with_command(BASH[0], BASH);
+        for number in 0..COUNT {
+            let launch = serial.launch(&LONG, Some(("/opt/conv", &["/opt/conv", &format!("f{number}")])));
+            let line = serial.builder.line(Language::Bash, "x.sh", 2, "");
+            serial.builder.set_call_chain(launch, &[line]);
+        }
+        advices(&serial.finish())
+    };
+    let text = |redirection: &str| format!("for f in *; do\n/opt/conv \"$f\"{redirection}\ndone\n").into_bytes();
+    let fix = |found: &AdviceList| fix_of(&only(found, "many-per-launch"));
+    for kept in ["", " >>log", " 2>/dev/null", " | sed s/a/b/"] {
+        found.worth.iter_mut().for_each(|advice| advice.object(&mut |_| Some(text(kept))));
+        assert!(fix(&found).contains("/opt/conv INPUT..."), "{kept}: {found:?}");
+    }
+    for (own, reason) in [
+        (" >\"$f.new\"", "each conv writes its own output"),
+        (" <\"$f.in\"", "each conv reads its own input"),
+        (" | wc -l", "each wc reads what one conv prints"),
+    ] {
+        let mut own_found = found.clone();
+        own_found.worth.iter_mut().for_each(|advice| advice.object(&mut |_| Some(text(own))));
+        own_found.settle();
+        assert!(fix(&own_found).starts_with(reason), "{own}: {own_found:?}");
+    }
+}
+
+#[test]
+fn different_options_for_the_same_file_are_one_question() {
+    let mut serial = Serial::with_command(BASH[0], BASH);
+    for number in 0..2 * COUNT {
+        let option = if number % 2 == 0 { "-subject" } else { "-enddate" };
+        let words = ["openssl", "x509", "-in", &format!("c{}", number / 2), "-noout", option];
+        let launch = serial.launch_waiting(&LONG, Some(("/usr/bin/openssl", &words)), READ);
+        let line = serial.builder.line(Language::Bash, "x.sh", 2 + (number % 2) as u32, "");
+        serial.builder.set_call_chain(launch, &[line]);
+    }
+    let found = advices(&serial.finish());
+    let mut fixes = found.worth.into_iter().flat_map(Advice::separated).map(|advice| fix_of(&advice));
+    let both =
+        "ask both at once, if openssl takes these options together:\n  openssl x509 -in c0 -noout -subject -enddate";
+    assert!(fixes.any(|fix| fix.starts_with(both)));
+}

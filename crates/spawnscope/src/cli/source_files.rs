@@ -67,6 +67,8 @@ impl SourceFiles {
             directory: std::env::current_dir().ok(),
             files: BTreeMap::new(),
         };
+        report.advices.worth.iter_mut().for_each(|advice| sources.check(advice));
+        report.advices.settle();
         for advice in &mut report.advices.worth {
             sources.look_up_cause(advice);
             let line = advice.finding.line.as_ref().and_then(|line| sources.line(line));
@@ -76,6 +78,16 @@ impl SourceFiles {
         let all = report.advices.worth.iter_mut();
         all.filter(|advice| advice.edited_fix().is_none()).for_each(|advice| sources.look_up_cause(advice));
         sources
+    }
+
+    /// Takes back what the files show to be wrong: a fix that the edit refuses for a reason of the fix itself, and a generator that did not write them.
+    fn check(&mut self, advice: &mut Advice) {
+        advice.object(&mut |edit| self.file(edit).ok().map(|(_, file)| file.original.clone()));
+        let of_user = advice.finding.line.as_ref().filter(|line| self.file(line).is_ok()).map(|line| line.file.clone());
+        let foreign = advice.foreign.as_ref().filter(|foreign| foreign.owner == Owner::Generated);
+        if let Some(file) = of_user.filter(|file| foreign.is_some_and(|foreign| foreign.file == *file)) {
+            advice.disown(&file);
+        }
     }
 
     /// Looks up the first fix of a cause that can be applied.
@@ -162,13 +174,18 @@ impl SourceFiles {
     }
 
     fn file(&mut self, edit: &Edit) -> Result<(PathBuf, &mut SourceFile), String> {
-        if Owner::of(&edit.file) != Owner::User {
-            return Err("this file is generated, or belongs to a package".to_owned());
+        let foreign = || Err("this file is generated, or belongs to a package".to_owned());
+        if Owner::of(&edit.file) == Owner::ThirdParty {
+            return foreign();
         }
         let path = path_of(edit)?;
         let started = self.started_unix_ns;
         let file = self.files.entry(path.clone()).or_insert_with_key(|path| SourceFile::read(path, started));
-        Ok((path, file.as_mut().map_err(|reason| reason.clone())?))
+        let file = file.as_mut().map_err(|reason| reason.clone())?;
+        match Owner::of_file(&edit.file, &file.original) {
+            Owner::User => Ok((path, file)),
+            _ => foreign(),
+        }
     }
 
     /// Returns the diff of all edits in files below a directory, and what it leaves out.

@@ -102,8 +102,9 @@ impl Pair {
         };
         apply(&["-p0"]);
         self.run_script("setup", &[]);
-        let mut before = Command::new(self.work.path().join(Variant::Before.name()));
-        let patched = run(self.in_working_directory(&mut before)).expect_code(0).stdout;
+        let command = [self.around(Variant::Before), vec![format!("./{}", Variant::Before.name())]].concat();
+        let mut before = Command::new(&command[0]);
+        let patched = run(self.in_working_directory(before.args(&command[1..]))).expect_code(0).stdout;
         // Another attempt records what the pair contains.
         apply(&["-p0", "-R"]);
         Some(patched)
@@ -118,13 +119,22 @@ impl Pair {
     /// Runs a variant under the recorder.
     pub fn record(&self, variant: Variant) -> Recorded {
         self.run_script("setup", &[]);
+        let around = self.around(variant);
         let mut record = Record::new().flags(&["--quiet"]);
-        if self.work.path().join("around").exists() {
-            record = record.through(&["./around", variant.name()]);
+        if let [program, argument] = &around[..] {
+            record = record.through(&[program, argument]);
         }
         let mut command = record.command([self.work.path().join(variant.name())]);
         let finished = run(self.in_working_directory(&mut command)).expect_code(0);
         Recorded { output: finished.stdout, file: record.file(), _record: record }
+    }
+
+    /// Returns the command that runs a variant in the surroundings that the pair needs; empty if it needs none.
+    fn around(&self, variant: Variant) -> Vec<String> {
+        match self.work.path().join("around").exists() {
+            true => vec!["./around".to_owned(), variant.name().to_owned()],
+            false => Vec::new(),
+        }
     }
 
     /// Runs a script of the pair, if there is one of this name.

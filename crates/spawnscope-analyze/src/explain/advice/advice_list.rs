@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::explain::advice::context::RuleContext;
-use crate::explain::advice::edit::EditedLine;
-use crate::explain::advice::finding::Finding;
+use crate::explain::advice::edit::{Edit, EditedLine};
+use crate::explain::advice::finding::{Finding, OneCall};
 use crate::explain::advice::owner::{ForeignCode, Owner};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::rules;
@@ -57,6 +57,24 @@ impl Advice {
     pub fn edited_fix(&self) -> Option<&Advice> {
         let mut fixes = std::iter::once(self).chain(&self.alternatives);
         fixes.find(|fix| fix.edited.iter().any(|edited| edited.change.is_ok()))
+    }
+
+    /// Takes back what the advice says about one call in place of several, if the file of one of its edits shows that this is wrong.
+    pub fn object(&mut self, text_of: &mut dyn FnMut(&Edit) -> Option<Vec<u8>>) {
+        let Finding { one_call, edits, .. } = &self.finding;
+        let one_call = one_call.unwrap_or(OneCall::Inputs);
+        let reason = edits.iter().find_map(|edit| text_of(edit).and_then(|text| edit.objection(&text, one_call)));
+        reason.iter().for_each(|reason| self.finding.object(reason));
+        self.alternatives.iter_mut().for_each(|other| other.object(text_of));
+    }
+
+    /// Declares that the user maintains the code of a file that was taken for generated code.
+    pub fn disown(&mut self, file: &[u8]) {
+        self.foreign = None;
+        for is_first in [true, false] {
+            self.finding.title = self.finding.title.replace(&owner_note(Owner::Generated, file, is_first), "");
+        }
+        self.alternatives.iter_mut().for_each(|other| other.disown(file));
     }
 
     /// Returns the advice and its alternatives, each for itself.
@@ -154,20 +172,11 @@ impl AdviceList {
             let Some(ForeignCode { owner, file }) = &advice.foreign else {
                 continue;
             };
-            let file = name(base_name(file));
             let title = &mut advice.finding.title;
-            let kind = match owner {
-                Owner::Input => {
-                    title.push_str(&format!(" (commands that {file} is given)"));
-                    continue;
-                }
-                Owner::Generated => "generated",
-                Owner::ThirdParty | Owner::User => "third-party",
-            };
-            match title.starts_with(&format!("{file} ")) {
-                true => title.insert_str(file.len(), &format!(" ({kind} code)")),
-                false => title.push_str(&format!(" (requested by {kind} code: {file})")),
-            }
+            let begin = name(base_name(file));
+            let is_first = *owner != Owner::Input && title.starts_with(&format!("{begin} "));
+            let at = if is_first { begin.len() } else { title.len() };
+            title.insert_str(at, &owner_note(*owner, file, is_first));
         }
     }
 
@@ -187,6 +196,17 @@ impl AdviceList {
                 advice.finding.title.push_str(&addition);
             }
         }
+    }
+}
+
+/// Returns what a title says about the owner of the code in a file: after the name of the file at its beginning, or at its end.
+fn owner_note(owner: Owner, file: &[u8], is_first: bool) -> String {
+    let file = name(base_name(file));
+    let kind = if owner == Owner::Generated { "generated" } else { "third-party" };
+    match (owner, is_first) {
+        (Owner::Input, _) => format!(" (commands that {file} is given)"),
+        (_, true) => format!(" ({kind} code)"),
+        (_, false) => format!(" (requested by {kind} code: {file})"),
     }
 }
 

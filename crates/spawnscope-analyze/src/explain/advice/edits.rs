@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::edit::{
     Edit, EditRefusal, FILTERS, Form, Key, LibraryRewrite, MAX_EDITS, MakeRewrite, Operand, PackageRewrite,
-    PythonRewrite, Rewrite, SEARCH, has_library, shell_sites,
+    PythonRewrite, Rewrite, SEARCH, has_library, is_success, shell_sites,
 };
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
@@ -13,7 +13,7 @@ use crate::explain::advice::programs::joins;
 use crate::explain::advice::rules::builtin;
 use crate::explain::advice::rules::needless_shell::is_per_file_launcher;
 use crate::explain::advice::shared_line::arguments_of;
-use crate::model::launch::{Exec, Launch, Outcome};
+use crate::model::launch::{Exec, Launch};
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shell_syntax::{Need, need_of};
@@ -51,14 +51,19 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
 
 /// Returns the line of a script or makefile that requests most of the launches, as an edit that changes nothing.
 fn line_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Edit> {
-    let mut counts: BTreeMap<Key<'_>, usize> = BTreeMap::new();
-    launches
-        .iter()
-        .filter_map(|index| line_of_launch(context, *index))
-        .for_each(|key| *counts.entry(key).or_default() += 1);
-    let ((file, line, directory), _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    let lines: BTreeMap<Key<'_>, Vec<()>> = grouped(launches, |index| Some((line_of_launch(context, index)?, ())));
+    let ((file, line, directory), _) = lines.into_iter().max_by_key(|(_, all)| all.len())?;
     let rewrite = Err(EditRefusal("this change needs your decision".to_owned()));
     Some(Edit { file: file.to_vec(), directory: directory.map(<[u8]>::to_vec), line, rewrite })
+}
+
+/// Groups what is known of launches, by lines or by programs.
+fn grouped<K: Ord, V>(launches: &[u32], of: impl Fn(u32) -> Option<(K, V)>) -> BTreeMap<K, Vec<V>> {
+    let mut groups: BTreeMap<K, Vec<V>> = BTreeMap::new();
+    for (key, value) in launches.iter().filter_map(|index| of(*index)) {
+        groups.entry(key).or_default().push(value);
+    }
+    groups
 }
 
 fn line_of_launch<'g>(context: &RuleContext<'g, '_>, index: u32) -> Option<Key<'g>> {
@@ -68,11 +73,8 @@ fn line_of_launch<'g>(context: &RuleContext<'g, '_>, index: u32) -> Option<Key<'
 }
 
 fn by_program<'a>(context: &RuleContext<'_, 'a>, launches: &[u32]) -> BTreeMap<&'a [u8], Vec<u32>> {
-    let mut programs: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
-    for index in launches.iter().filter(|index| context.launch(**index).execs.len() == 1) {
-        programs.entry(context.launch(*index).command.name).or_default().push(*index);
-    }
-    programs
+    let is_plain = |index: u32| context.launch(index).execs.len() == 1;
+    grouped(launches, |index| is_plain(index).then(|| (context.launch(index).command.name, index)))
 }
 
 /// Returns the edits that merge launches into one: of the loop around them, or of the xargs or find that launches them.
@@ -121,8 +123,7 @@ fn passed(context: &RuleContext<'_, '_>, launcher: &[u8], launches: &[u32]) -> V
     let parents = launches.iter().filter_map(|index| context.forest().parent(*index as usize));
     let parents: BTreeSet<u32> = parents.map(|parent| parent as u32).collect();
     let parents: Vec<u32> = parents.into_iter().collect();
-    let failed =
-        launches.iter().find(|index| !matches!(context.launch(**index).outcome, Outcome::Code(0) | Outcome::Unknown));
+    let failed = launches.iter().find(|index| !is_success(context.launch(**index)));
     let form = match failed {
         None => Ok((Form::Pass, false)),
         Some(index) => Err(EditRefusal(format!("{} failed", name(context.launch(*index).command.name)))),
@@ -201,48 +202,46 @@ fn is_stable(context: &RuleContext<'_, '_>, index: u32) -> bool {
 
 /// Returns the edits of the recipe lines that make directories.
 fn directory_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
-    let lines: BTreeSet<Key<'_>> = launches.iter().filter_map(|index| line_of_launch(context, *index)).collect();
-    lines.into_iter().map(|line| edit_at(line, Rewrite::Directory)).collect()
+    let lines = grouped(launches, |index| Some((line_of_launch(context, index)?, ())));
+    lines.into_keys().map(|line| edit_at(line, Rewrite::Directory)).collect()
 }
 
 /// Returns the edits of Python lines that pass plain commands to a shell.
 fn python_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
-    let mut lines: BTreeMap<Key<'_>, BTreeSet<Vec<u8>>> = BTreeMap::new();
-    for index in launches {
-        let line = program_line(context, *index).filter(|(language, _)| *language == Language::Python);
-        let command = context.launch(*index).execs.first().and_then(command_of);
-        if let (Some((_, line)), Some(command)) = (line, command) {
-            lines.entry(line).or_default().insert(command.to_vec());
-        }
-    }
+    let lines = grouped(launches, |index| {
+        let (_, line) = program_line(context, index).filter(|(language, _)| *language == Language::Python)?;
+        Some((line, context.launch(index).execs.first().and_then(command_of)?.to_vec()))
+    });
     let plain =
         lines.into_iter().filter(|(_, commands)| commands.iter().all(|command| need_of(command) == Need::Nothing));
-    plain.take(MAX_EDITS).map(|(line, commands)| edit_at(line, Rewrite::Python(PythonRewrite { commands }))).collect()
+    let rewrite = |commands: Vec<Vec<u8>>| Rewrite::Python(PythonRewrite { commands: commands.into_iter().collect() });
+    plain.take(MAX_EDITS).map(|(line, commands)| edit_at(line, rewrite(commands))).collect()
 }
 
 /// Returns the edits of Python and Perl lines whose programs the standard library replaces.
 fn library_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
-    let mut lines: BTreeMap<(Key<'_>, &[u8]), LibraryRewrite> = BTreeMap::new();
-    for index in launches.iter().filter_map(|index| program_in_shell(context, *index)) {
-        let launch = context.launch(index);
+    let all: Vec<u32> = launches.iter().filter_map(|index| program_in_shell(context, *index)).collect();
+    let lines = grouped(&all, |index| {
         let of_shell = || program_line(context, context.forest().parent(index as usize)? as u32);
-        let line = program_line(context, index).or_else(of_shell).filter(|(language, _)| has_library(*language));
-        let exec = launch.execs.last().filter(|exec| !exec.argv_cut);
-        if let (Some((language, line)), Some(exec)) = (line, exec) {
-            let program = launch.command.name;
-            let rewrite = lines.entry((line, program)).or_insert_with(|| LibraryRewrite {
-                language,
-                program: program.to_vec(),
-                calls: BTreeSet::new(),
-                has_failures: false,
-                otherwise: None,
-            });
-            rewrite.calls.insert(arguments_of(exec).into_iter().map(<[u8]>::to_vec).collect());
-            rewrite.has_failures |= !matches!(launch.outcome, Outcome::Code(0) | Outcome::Unknown);
-        }
-    }
-    let known = lines.into_iter().filter(|(_, rewrite)| rewrite.is_known());
-    known.take(MAX_EDITS).map(|((line, _), rewrite)| edit_at(line, Rewrite::Library(rewrite))).collect()
+        let (language, line) =
+            program_line(context, index).or_else(of_shell).filter(|(language, _)| has_library(*language))?;
+        let launch = context.launch(index);
+        let exec = launch.execs.last().filter(|exec| !exec.argv_cut)?;
+        let call: Vec<Vec<u8>> = arguments_of(exec).into_iter().map(<[u8]>::to_vec).collect();
+        Some(((line, launch.command.name), (language, call, !is_success(launch))))
+    });
+    let lines = lines.into_iter().map(|((line, program), calls)| {
+        let rewrite = LibraryRewrite {
+            language: calls[0].0,
+            program: program.to_vec(),
+            has_failures: calls.iter().any(|(.., has_failed)| *has_failed),
+            calls: calls.into_iter().map(|(_, call, _)| call).collect(),
+            otherwise: None,
+        };
+        (line, rewrite)
+    });
+    let known = lines.filter(|(_, rewrite)| rewrite.is_known());
+    known.take(MAX_EDITS).map(|(line, rewrite)| edit_at(line, Rewrite::Library(rewrite))).collect()
 }
 
 /// Returns the edits by the library, each with the edit of its line that only does without the shell, and the other edits.

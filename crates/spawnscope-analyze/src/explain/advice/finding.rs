@@ -3,9 +3,12 @@
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edit::Edit;
+pub(crate) use crate::explain::advice::edit::OneCall;
+use crate::explain::advice::phrases::{INPUTS, OR_ALL};
 use crate::explain::advice::selection::options;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
+use spawnscope_data::event::Nanos;
 
 /// A finding of a rule: launches that cost more than necessary, and a fix.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +46,12 @@ pub struct Finding {
     pub is_at_most: bool,
     /// Whether it is unknown if the launched program or the parent can do what the fix says.
     pub is_guess: bool,
+    /// What the fix passes to one call in place of several. `None` for other fixes.
+    pub(crate) one_call: Option<OneCall>,
+    /// Whether the fix was taken back. Any that is known to be possible is better.
+    pub(crate) is_objected: bool,
+    /// How much of the wall depends on the launches, as far as that was predicted.
+    pub(crate) dependent: Nanos,
 }
 
 /// How a predicted saving is derived.
@@ -112,6 +121,28 @@ impl Finding {
     pub(super) fn guessed(mut self) -> Finding {
         self.is_guess = true;
         self
+    }
+
+    /// Declares that one call gets everything that several calls got.
+    pub(super) fn one_call(mut self, one_call: OneCall) -> Finding {
+        self.one_call = Some(one_call);
+        self
+    }
+
+    /// Takes back what the fix says about one call in place of several, for a reason that makes it wrong.
+    pub(super) fn object(&mut self, reason: &str) {
+        self.fix.retain(|line| !line.contains(INPUTS));
+        self.fix.iter_mut().for_each(|line| *line = line.replace(OR_ALL, ""));
+        if self.one_call.take().is_some() {
+            self.fix = vec![
+                format!("{reason}, so one launch cannot do it for all: use one process that does all of this work"),
+                "  a library, or a program with a mode for many jobs; or run several launches at a time".to_owned(),
+            ];
+            "the prediction is that of one launch, which does the work of all".clone_into(&mut self.limits);
+            self.edits.clear();
+            self.whatif.clear();
+            (self.is_guess, self.is_objected) = (true, true);
+        }
     }
 
     /// Sets what the fix does not solve, or may break.

@@ -4,9 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::context::RuleContext;
-use super::functions::functions;
-use super::rules::builtin;
 use super::tables::rows;
 use crate::patterns::runtimes::Runtime;
 
@@ -44,20 +41,4 @@ pub(super) fn without_copying(runtime: Runtime) -> Vec<&'static str> {
     let runtime = format!("{runtime:?}");
     let of_runtime = rows(include_str!("copies.tsv")).filter(|[names, _]| names.split(' ').any(|name| name == runtime));
     of_runtime.map(|[_, line]| line).collect()
-}
-
-/// Returns how the code that made some launches of a program does their work itself. Empty if it is not known to: no shell does what openssl does.
-pub(super) fn without_launching(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<String> {
-    let exact = builtin::fix_of(context, launches);
-    let functions = launches.iter().find_map(|launch| functions(context, *launch)).filter(|_| exact.is_empty());
-    let is_covered = |launch: &u32| functions_or_code(context, *launch);
-    match launches.iter().all(is_covered) {
-        true => exact.into_iter().skip(1).chain(functions.map(|functions| format!("  {functions}"))).collect(),
-        false => Vec::new(),
-    }
-}
-
-/// Whether the code that made a launch can do its work.
-pub(super) fn functions_or_code(context: &RuleContext<'_, '_>, launch: u32) -> bool {
-    builtin::replaces(context, launch) || functions(context, launch).is_some()
 }

@@ -4,8 +4,8 @@
 
 use std::cmp::Reverse;
 
-use crate::explain::advice::advice_list::{Advice, Rejection};
-use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::advice_list::{Advice, AdviceList, Rejection};
+use crate::explain::advice::context::{DEPENDENT_SHARE, RuleContext};
 use crate::explain::advice::finding::Finding;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
@@ -20,10 +20,14 @@ const ABOUT_AS_MUCH: f64 = 0.75;
 const MUCH: f64 = 0.25;
 /// A fix that is known to be possible comes before a guess if it saves at least this part of it.
 const GUESSED: f64 = 0.15;
+/// A fix is minor if it saves less than this part of what depends on the launches.
+const MINOR: f64 = 0.25;
 /// A fix of a phase, such as of the copy of a large parent, needs this part.
 const GUESSED_OF_PHASE: f64 = 0.5;
 /// Findings that save less than this share of the wall come after all larger ones.
 const SMALL_SHARE: f64 = 0.02;
+/// Launches hold most of the wall if this share depends on them.
+const MOST: f64 = 0.5;
 
 /// The ids of findings, the simplest fixes first. Others are in between.
 const SIMPLE: [&str; 10] = [
@@ -69,18 +73,52 @@ pub(super) fn merge(
         members.extend(uncertain.map(|(_, advice)| advice));
         members.sort_by_key(by_score);
     }
-    let small = Nanos((context.whatif.unrecorded().0 as f64 * SMALL_SHARE) as u64);
     let mut merged: Vec<Advice> = causes.into_iter().map(|(_, members)| best_of(members)).collect();
     absorb(context, &mut merged);
-    merged.sort_by_key(|advice| {
+    sort(&mut merged, context.whatif.unrecorded());
+    merged
+}
+
+/// Sorts causes. `wall` is without the overhead of recording.
+pub(super) fn sort(all: &mut [Advice], wall: Nanos) {
+    let share = |share: f64| Nanos((wall.0 as f64 * share) as u64);
+    all.sort_by_key(|advice| {
         let finding = &advice.finding;
-        let is_small = advice.likely_saving() < small;
+        // What holds most of the wall comes before trifles, however little of it is certainly saved.
+        let holds_most = finding.dependent >= share(MOST);
+        let is_small = advice.likely_saving() < share(SMALL_SHARE) && !holds_most;
+        let is_trifle = advice.likely_saving() < share(DEPENDENT_SHARE) && !holds_most;
         // Work inside a lock is not what others wait for.
         let is_lock = finding.rule == "lock-wait";
         let saving = Reverse((advice.likely_saving(), advice.saving));
-        (is_small, advice.foreign.is_some(), !is_lock, saving, finding.rule, finding.title.clone())
+        (is_small, advice.foreign.is_some(), !is_lock, is_trifle, saving, finding.rule, finding.title.clone())
     });
-    merged
+}
+
+impl AdviceList {
+    /// Decides again which fix of each cause comes first, and which cause, once the files of the user have shown more.
+    pub fn settle(&mut self) {
+        let titles = |all: &[Advice]| all.iter().map(|advice| advice.finding.title.clone()).collect::<Vec<_>>();
+        let before = titles(&self.worth);
+        let causes = std::mem::take(&mut self.worth).into_iter();
+        self.worth = causes.map(|cause| led_again(cause.separated().collect())).collect();
+        sort(&mut self.worth, self.unrecorded);
+        if titles(&self.worth) != before {
+            self.together = None;
+        }
+        self.mark_overlaps();
+    }
+}
+
+/// Returns the advice about a cause, whose fixes are no longer what they were.
+pub(super) fn led_again(mut members: Vec<Advice>) -> Advice {
+    let is_same = members.iter().skip(1).all(|advice| advice.finding.is_guess >= members[0].finding.is_guess);
+    if is_same {
+        let first = members.remove(0);
+        return Advice { alternatives: members, ..first };
+    }
+    members.sort_by_key(by_score);
+    best_of(members)
 }
 
 /// Makes findings about launches that a better fix removes anyway alternatives of that fix.
@@ -156,6 +194,9 @@ fn have_same_launches(one: &[u32], other: &[u32]) -> bool {
 
 /// Returns the advice about a cause: the best fix, with the others as its alternatives. `members` are sorted by their scores.
 fn best_of(mut members: Vec<Advice>) -> Advice {
+    if members.iter().any(|advice| !advice.finding.is_guess) {
+        members.retain(|advice| !advice.finding.is_objected);
+    }
     let most = score(&members[0]);
     let is_much = |advice: &Advice, share: f64| score(advice).0 as f64 >= share * most.0 as f64;
     let is_foreign = !members.iter().any(|advice| advice.foreign.is_none() && is_much(advice, MUCH));
@@ -166,11 +207,17 @@ fn best_of(mut members: Vec<Advice>) -> Advice {
     let parallel = members.iter().find(|advice| advice.finding.rule == "parallel").map(|advice| advice.saving[0]);
     let most = members.iter().filter(|advice| is_candidate(advice)).map(score).max().unwrap_or_default();
     let candidates = members.iter().enumerate().filter(|(_, advice)| {
-        let beats_parallel = is_one_process(advice) && parallel.is_some_and(|parallel| advice.saving[2] >= parallel);
+        let beats_parallel = is_one_process(advice) && parallel.is_some_and(|parallel| middle(advice) >= parallel);
         is_candidate(advice) && (beats_parallel || score(advice).0 as f64 >= ABOUT_AS_MUCH * most.0 as f64)
     });
     let best = candidates.min_by_key(|(position, advice)| (difficulty(&advice.finding), *position));
     let best = best.map_or(0, |(position, _)| position);
+    // Long launches are more than their launch tax. One process for all of them saves an unknown part of the rest, too.
+    let dependent = members.iter().filter(|advice| is_candidate(advice)).map(|advice| advice.finding.dependent).max();
+    let is_minor = |saved: Nanos| (saved.0 as f64) < MINOR * dependent.unwrap_or_default().0 as f64;
+    let is_major = |advice: &&Advice| is_candidate(advice) && is_one_process(advice) && !is_minor(middle(advice));
+    let major = members.iter().position(|advice| is_major(&advice)).filter(|_| is_minor(members[best].likely_saving()));
+    let best = major.unwrap_or(best);
     let mut best = members.remove(best);
     // A guess is of no use beside a fix that is known to be possible.
     members.retain(|advice| is_guess || !advice.finding.is_guess);
@@ -186,6 +233,10 @@ fn needed_share(advice: &Advice) -> f64 {
         true => GUESSED,
         false => GUESSED_OF_PHASE,
     }
+}
+
+fn middle(advice: &Advice) -> Nanos {
+    Nanos(advice.saving[1].0.midpoint(advice.saving[2].0))
 }
 
 /// Whether a fix lets one process do all the work.

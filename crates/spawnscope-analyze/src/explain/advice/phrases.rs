@@ -4,6 +4,10 @@
 use spawnscope_data::units;
 pub(super) use spawnscope_data::units::time;
 
+/// Stands for all inputs in a command.
+pub(super) const INPUTS: &str = "INPUT...";
+/// Ends a fix that may also be one launch.
+pub(super) const OR_ALL: &str = ", or pass all inputs to one launch";
 /// Maximum number of columns of a replacement on one line, so that it fits on a narrow page.
 const MAX_COLUMNS: usize = 70;
 

@@ -198,21 +198,29 @@ pub(super) fn is_wrapper(program: &[u8]) -> bool {
 }
 
 /// Programs that scripts ask about one item at a time, and how one launch handles all items.
-static ITEMS: LazyLock<BTreeMap<&'static [u8], Vec<[&'static str; 2]>>> = LazyLock::new(|| {
-    let mut programs: BTreeMap<&'static [u8], Vec<[&'static str; 2]>> = BTreeMap::new();
-    for [program, word, form] in rows(include_str!("items.tsv")) {
-        programs.entry(program.as_bytes()).or_default().push([word, form]);
+static ITEMS: LazyLock<BTreeMap<&'static [u8], Vec<[&'static str; 3]>>> = LazyLock::new(|| {
+    let mut programs: BTreeMap<&'static [u8], Vec<[&'static str; 3]>> = BTreeMap::new();
+    for [program, word, form, readers] in rows(include_str!("items.tsv")) {
+        programs.entry(program.as_bytes()).or_default().push([word, form, readers]);
     }
     programs
 });
 
-/// Returns how one launch of this program handles all items, and the subcommand if that depends on it. `None` if no row matches.
-pub(super) fn items_form<'a>(program: &[u8], exec: &Exec<'a>) -> Option<(&'static str, &'a [u8])> {
+/// Returns how one launch of this program handles all items, the subcommand if that depends on it, and whether it depends on the program that reads the
+/// output. `None` if no row matches.
+pub(super) fn items_form<'a>(
+    program: &[u8],
+    exec: &Exec<'a>,
+    reader: Option<&[u8]>,
+) -> Option<(&'static str, &'a [u8], bool)> {
     let word = subcommand_of(exec).or_else(|| exec.arguments().nth(1)).unwrap_or_default();
-    let rows = ITEMS.get(program)?;
-    let [subcommand, form] =
-        rows.iter().find(|[subcommand, _]| subcommand.is_empty() || subcommand.as_bytes() == word)?;
-    Some((form, if subcommand.is_empty() { b"" } else { word }))
+    let has_option = |option: &str| option.starts_with('-') && exec.arguments().any(|word| word == option.as_bytes());
+    let is_row = |[subcommand, _, readers]: &&[&'static str; 3]| {
+        let is_read = readers.is_empty() || reader.is_some_and(|reader| Words(readers).contains(reader));
+        is_read && (subcommand.is_empty() || subcommand.as_bytes() == word || has_option(subcommand))
+    };
+    let [subcommand, form, readers] = ITEMS.get(program)?.iter().find(is_row)?;
+    Some((form, if subcommand.is_empty() || has_option(subcommand) { b"" } else { word }, !readers.is_empty()))
 }
 
 /// Programs of which many launches repeat what is already done, and how each language skips that.

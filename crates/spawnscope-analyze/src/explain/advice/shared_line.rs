@@ -2,8 +2,9 @@
 //! should only check.
 
 use super::context::RuleContext;
-use super::phrases::{name, quoted};
+use super::phrases::{INPUTS, name, quoted};
 use crate::model::launch::Exec;
+use crate::patterns::words::Words;
 
 /// The words of the command lines, without those that differ.
 pub(super) struct SharedLine {
@@ -46,6 +47,33 @@ impl SharedLine {
     /// Returns how many words differ.
     pub(super) fn differing(&self) -> usize {
         self.words.iter().filter(|word| word.is_none()).count()
+    }
+
+    /// Returns the command with all inputs in place of the one word that differs. `None` if that word is not an input: it is where the output goes, or
+    /// what a front end should run (`npm run NAME`).
+    pub(super) fn with_all_inputs(&self) -> Option<String> {
+        const OUTPUTS: Words =
+            Words("-o -O -d -D --out --output --outfile --output-file --outdir --dest --destination");
+        const VERBS: Words = Words("dlx exec run run-script start task x");
+        let at = self.words.iter().position(Option::is_none).filter(|_| self.differing() == 1)?;
+        let before = at.checked_sub(1).and_then(|before| self.words[before].as_deref()).unwrap_or_default();
+        let is_output = OUTPUTS.contains(before.as_bytes())
+            || OUTPUTS.contains(self.options.get(at)?.trim_end_matches('=').as_bytes());
+        let is_job = VERBS.contains(before.as_bytes()) && at < 3;
+        (!is_output && !is_job).then(|| self.with_inputs(INPUTS))
+    }
+
+    /// Whether the word that differs ends a list of paths, or of files of a program that takes several.
+    pub(super) fn ends_with_operand(&self, takes_many: bool) -> bool {
+        let last = self.words.len().saturating_sub(1);
+        let is_last = last > 0 && self.differing() == 1 && self.words[last].is_none() && self.options[last].is_empty();
+        // `git log -1` would print one commit for all paths.
+        let is_limit = |word: &str| {
+            word.strip_prefix('-')
+                .is_some_and(|rest| rest.trim_start_matches('n').bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        let is_limited = self.words().flatten().any(|word| is_limit(word) && word.len() > 1);
+        is_last && (takes_many || !is_limited && self.words[last - 1].as_deref() == Some("--"))
     }
 
     /// Returns the words before those that differ, if none is after them: `rm -f`.

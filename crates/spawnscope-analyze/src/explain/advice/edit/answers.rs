@@ -4,7 +4,9 @@
 
 use std::ops::Range;
 
-use super::around::{Around, LoopKind, insertion_at, is_certain, only_reads, only_reads_files, statements, uses_parameters};
+use super::around::{
+    Around, LoopKind, insertion_at, is_certain, only_reads, only_reads_files, statements, uses_parameters,
+};
 use super::line_each::{LineEach, answers_each_line, is_interpreter, looped_code};
 use super::lookup::{Chosen, chosen_line, is_condition};
 use super::many::position_of;
@@ -248,38 +250,38 @@ impl<'t> Question<'_, '_, 't> {
             false => name(script.source(&(operand.range.end..range.end))),
         };
         let quiet = if drops_errors && !is_condition(call) { "" } else { " 2>/dev/null" };
-        // No match is an answer of grep.
-        let status = if call.rewrite.program == b"grep" { " || [ $? -eq 1 ]" } else { "" };
-        let is_checked = |number: &str| match each {
-            LineEach::Count => format!("$(({number} + ({number} > 1)))"),
-            LineEach::With(_) => format!("$(({number}))"),
-        };
         let print = format!("printf '%s\\n' \"$answers\"{filters}");
         let words =
             self.words().filter(|(variable, _, is_certain)| *is_certain && operand.variable() == Some(variable));
-        match words.filter(|_| !uses_parameters(before.as_bytes())) {
-            Some((variable, list, _)) => {
-                if redirected.is_none() {
-                    position_of(call, variable)?;
-                }
-                let lines = is_checked("$#").replace("$(($#))", "$#");
-                Ok(format!(
-                    "set -- {list}; answers=$({before}\"$@\"{after}{quiet}){status} && [ $(printf '%s\\n' \"$answers\" | wc -l) -eq {lines} ] && {print}"
-                ))
+        if let Some((variable, list, _)) = words.filter(|_| !uses_parameters(before.as_bytes())) {
+            if redirected.is_none() {
+                position_of(call, variable)?;
             }
-            None if !is_last => refuse("the file is not the last argument"),
-            None => {
-                let word = call.plain_source(operand)?;
-                let rounds = self.rounds(script.source(&operand.range), &format!("printf '%s\\0' {word}"))?;
-                let fixed = Script::parse(before.as_bytes()).and_then(|call| Some(call.simple(call.command_of(0)?)?.words.len())).unwrap_or(0);
-                let lines = is_checked(&format!("$# - {fixed}"));
-                Ok(format!(
-                    "answers=$({rounds} | xargs -r0 sh -c 'answers=$(\"$@\" 2>/dev/null){status} && [ $(printf \"%s\\n\" \"$answers\" | wc -l) -eq {lines} ] && \
-                     printf \"%s\\n\" \"$answers\"' sh {}{after}) && {print}",
-                    before.trim_end()
-                ))
-            }
+            let ask = self.checked(&each, &format!("{before}\"$@\"{after}{quiet}"), "$#", '\'');
+            return Ok(format!("set -- {list}; {ask} && {print}"));
         }
+        refuse_if(!is_last, "the file is not the last argument")?;
+        let word = call.plain_source(operand)?;
+        let rounds = self.rounds(script.source(&operand.range), &format!("printf '%s\\0' {word}"))?;
+        let fixed = Script::parse(before.as_bytes());
+        let fixed = fixed.and_then(|call| Some(call.simple(call.command_of(0)?)?.words.len())).unwrap_or(0);
+        let ask = self.checked(&each, "\"$@\" 2>/dev/null", &format!("$(($# - {fixed}))"), '"');
+        let before = before.trim_end();
+        Ok(format!(
+            "answers=$({rounds} | xargs -r0 sh -c '{ask} && printf \"%s\\n\" \"$answers\"' sh {before}{after}) && {print}"
+        ))
+    }
+
+    /// Returns code that keeps the answers to a call about a number of words, and fails unless each has one.
+    fn checked(&self, each: &LineEach, call: &str, number: &str, quote: char) -> String {
+        // No match is an answer of grep.
+        let status = if self.call.rewrite.program == b"grep" { " || [ $? -eq 1 ]" } else { "" };
+        let lines = match each {
+            LineEach::Count => format!("$(({number} + ({number} > 1)))"),
+            LineEach::With(_) => number.to_owned(),
+        };
+        let print = format!("printf {quote}%s\\n{quote} \"$answers\"");
+        format!("answers=$({call}){status} && [ $({print} | wc -l) -eq {lines} ]")
     }
 
     /// Returns the call up to a position, with the words that are different for several operands.
@@ -476,13 +478,12 @@ impl<'t> Question<'_, '_, 't> {
         let variable = unused_variable(script, &format!("{}_result", self.call.program()));
         let range = script.node(self.asked).range.clone();
         let asked = name(script.source(&range));
-        let (read, text) = match is_condition(self.call) {
-            true => (
-                read(&variable, &format!("{variable}=")),
-                format!("case ${variable} in '') {asked};; 0) false;; *) true;; esac").into_bytes(),
-            ),
-            false => (read(&variable, &format!("{variable}={asked} || :")), used(script, &variable, range.end)),
+        let text = match (is_condition(self.call), may_lack) {
+            (true, _) => format!("case ${variable} in '') {asked};; 0) false;; *) true;; esac").into_bytes(),
+            (false, true) => format!("${{{variable}:-{asked}}}").into_bytes(),
+            (false, false) => used(script, &variable, range.end),
         };
+        let read = read(&variable, &format!("{variable}="));
         vec![insertion_at(script.text, script.node(self.statement).range.start, &read), splice(range, text)]
     }
 }

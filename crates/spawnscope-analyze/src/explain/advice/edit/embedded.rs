@@ -21,10 +21,13 @@ pub(super) struct Code<'t> {
 
 /// Returns the changes of the calls in the recipe line that begins at a line of a makefile.
 pub(super) fn in_recipe(rewrite: &ShellRewrite, makefile: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
-    let lines = makefile.split_inclusive(|byte| *byte == b'\n').take(line.saturating_sub(1) as usize);
-    let start = lines.map(<[u8]>::len).sum();
-    let Some(code) = Code::of_recipe(makefile, start) else { return refuse("the line is not a line of a recipe") };
+    let Some(code) = Code::at_line(makefile, line) else { return refuse("the line is not a line of a recipe") };
     code.translated(rewrite.splices(&code.text, None)?)
+}
+
+/// Returns the code of the recipe line that begins at a line of a makefile.
+pub(super) fn recipe_at(makefile: &[u8], line: u32) -> Option<Vec<u8>> {
+    Code::at_line(makefile, line).map(|code| code.text)
 }
 
 /// Returns the changes of the calls in the script of a package that has this text.
@@ -38,6 +41,11 @@ pub(super) fn in_package(rewrite: &ShellRewrite, command: &[u8], json: &[u8]) ->
 }
 
 impl<'t> Code<'t> {
+    fn at_line(makefile: &'t [u8], line: u32) -> Option<Code<'t>> {
+        let lines = makefile.split_inclusive(|byte| *byte == b'\n').take(line.saturating_sub(1) as usize);
+        Code::of_recipe(makefile, lines.map(<[u8]>::len).sum())
+    }
+
     fn of_recipe(makefile: &'t [u8], start: usize) -> Option<Code<'t>> {
         (makefile.get(start) == Some(&b'\t')).then_some(())?;
         let mut at = start + makefile[start..].iter().take_while(|byte| b"\t @+-".contains(byte)).count();

@@ -32,6 +32,15 @@ pub(in crate::explain::advice) enum Form {
     Wait,
 }
 
+/// What one call in place of several gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OneCall {
+    /// All inputs, as operands.
+    Inputs,
+    /// All questions, in the form of its manual. Its output is split.
+    Items,
+}
+
 /// Where a call has the text that an expansion replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::explain::advice) enum Operand {

@@ -18,6 +18,7 @@ mod lookup;
 mod make_functions;
 mod makefile;
 mod many;
+mod objections;
 mod once;
 mod one_line;
 mod package;
@@ -39,16 +40,18 @@ use std::ops::Range;
 #[cfg(fuzzing)]
 pub use fuzzing::edit_for_fuzzing;
 
+pub(crate) use form::OneCall;
 pub(super) use form::{Form, Operand};
 pub(super) use library::{LibraryRewrite, has_library};
 pub(super) use lookup::SEARCH;
 pub(super) use makefile::MakeRewrite;
+pub(super) use objections::to_launches;
 pub(super) use once::FILTERS;
 pub(super) use package::PackageRewrite;
 pub(super) use pairs::one_process;
 pub(super) use python::PythonRewrite;
 pub(super) use shell::ShellRewrite;
-pub(super) use sites::{Key, MAX_EDITS, shell_sites};
+pub(super) use sites::{Key, MAX_EDITS, is_success, shell_sites};
 
 /// An edit of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

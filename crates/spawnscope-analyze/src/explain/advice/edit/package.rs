@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::command::string_length;
 use super::embedded::Code;
 use super::{EditRefusal, Splice, difference, in_order, refuse, refuse_if, splice, spliced};
 use crate::explain::advice::phrases::name;
@@ -163,7 +164,7 @@ pub(super) fn scripts(text: &[u8]) -> Option<Vec<Entry<'_>>> {
     while at < text.len() {
         match text[at] {
             b'"' => {
-                let end = string_end(text, at)?;
+                let end = at + 1 + string_length(&text[at + 1..], b'"')?;
                 let range = at + 1..end;
                 at = end + 1;
                 let is_key = key.is_none() && text[at..].trim_ascii_start().starts_with(b":");
@@ -192,18 +193,6 @@ pub(super) fn scripts(text: &[u8]) -> Option<Vec<Entry<'_>>> {
         at += 1;
     }
     (around.is_empty() && !found.is_empty()).then_some(found)
-}
-
-/// Returns where the string that begins at a position ends.
-fn string_end(text: &[u8], start: usize) -> Option<usize> {
-    let mut at = start + 1;
-    loop {
-        match text.get(at)? {
-            b'"' => break Some(at),
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ fn key_of<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Key<'g>, Hos
     Some(((b"package.json", 1, directory), Host::Package(command)))
 }
 
-fn is_success(launch: &Launch<'_>) -> bool {
+pub(in crate::explain::advice) fn is_success(launch: &Launch<'_>) -> bool {
     matches!(launch.outcome, Outcome::Code(0) | Outcome::Unknown)
 }
 

@@ -87,9 +87,13 @@ fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
     let evidence = evidence(context, &candidate, small_fork_ns, runtime);
     let without_huge_pages = match runtime {
         Runtime::Shell => without_copying(runtime),
-        Runtime::Python => vec![
-            "multiprocessing, concurrent.futures: start method \"forkserver\" or \"spawn\", set before the memory is allocated",
-        ],
+        Runtime::Python => {
+            let fresh = "or the start method \"forkserver\" or \"spawn\": each worker then starts the program again, which took less than a fork";
+            let loads_quickly =
+                time_before(context, candidate.launches[0]) < context.median_phase(&candidate.launches, Phase::Create);
+            let keep = "keep the workers: one multiprocessing.Pool or ProcessPoolExecutor for all tasks, not a process for each";
+            [keep].into_iter().chain(loads_quickly.then_some(fresh)).collect()
+        }
         _ => vec!["start the workers early, before the memory is allocated, and keep them"],
     };
     let title = format!("{parent} forks while it uses a lot of memory, and each fork copies its page tables");
@@ -109,6 +113,15 @@ fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
              memory, and waste memory that is used sparsely",
         )
         .predicted_by(Change::HugePages, format!("--huge-pages=parent={parent}"))
+}
+
+/// Returns how long the parent of a launch ran before its first launch. A worker that does not start as a copy of it repeats that.
+fn time_before(context: &RuleContext<'_, '_>, launch: u32) -> Nanos {
+    let forest = context.forest();
+    let parent = forest.parent(launch as usize);
+    let loaded = parent.and_then(|parent| forest.launches[parent].execs.last()?.load_end.get());
+    let first = parent.and_then(|parent| forest.launches[*forest.children(parent).first()?].start());
+    loaded.zip(first).map_or(Nanos(u64::MAX), |(loaded, first)| first.since(loaded))
 }
 
 fn evidence(

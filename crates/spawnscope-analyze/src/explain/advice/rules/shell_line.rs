@@ -7,7 +7,6 @@ use super::builtin;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::functions::functions;
-use crate::explain::advice::languages::functions_or_code;
 use crate::explain::advice::phrases::{launches, name, time, times};
 use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::patterns::shells::Dialect;
@@ -39,7 +38,7 @@ fn is_shell_line(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let small = executed.clone().filter(|index| context.small_work.is_mostly_tax_by_cpu_time(**index as usize)).count();
     let can_replace = |index: &u32| {
         let launch = context.launch(*index);
-        launch.execs.is_empty() || launch.execs.len() == 1 && functions_or_code(context, *index)
+        launch.execs.is_empty() || launch.execs.len() == 1 && builtin::functions_or_code(context, *index)
     };
     programs.len() + usize::from(forks > 0) > 1
         && !programs.is_empty()
@@ -63,13 +62,15 @@ fn tops(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<u32> {
     all.iter().copied().filter(|index| !has_parent(index)).collect()
 }
 
-/// Returns how the shell does the work of the programs for which there is no exact code.
-fn general(context: &RuleContext<'_, '_>, all: &[u32], is_first: bool) -> Vec<String> {
-    let others = all.iter().filter(|index| !builtin::replaces(context, **index));
-    let line = |index: &u32| Some(format!("  {}: {}", name(context.launch(*index).command.name), functions(context, *index)?));
-    let lines: BTreeSet<String> = others.filter_map(line).collect();
-    let title = (is_first && !lines.is_empty()).then(|| "do the work of the line without launches:".to_owned());
-    title.into_iter().chain(lines).collect()
+/// Returns how the shell does the work of the programs of a line.
+fn general(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<String> {
+    let line = |index: &u32| {
+        let functions = || functions(context, *index).map(str::to_owned);
+        let own = builtin::code_for(context, *index).or_else(functions)?;
+        Some(format!("  {}: {own}", name(context.launch(*index).command.name)))
+    };
+    let lines: BTreeSet<String> = all.iter().filter_map(line).collect();
+    ["do the work of the line without launches:".to_owned()].into_iter().chain(lines).collect()
 }
 
 fn finding(context: &RuleContext<'_, '_>, all: Vec<u32>) -> Option<Finding> {
@@ -79,7 +80,7 @@ fn finding(context: &RuleContext<'_, '_>, all: Vec<u32>) -> Option<Finding> {
     let names: Vec<String> = programs(context, &all).into_iter().map(name).collect();
     let place = context.sites.call_site_of(first as usize).map(|site| name(&site.short_label())).unwrap_or_default();
     let fix = builtin::fix_of(context, &all);
-    let general = general(context, &all, fix.is_empty());
+    let general = if fix.is_empty() { general(context, &all) } else { Vec::new() };
     let tops = tops(context, &all);
     let spent = time(context.spent_on(&tops));
     let changes = vec![AppliedChange { change: Change::Remove, launches: tops }];

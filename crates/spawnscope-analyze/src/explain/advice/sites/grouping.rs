@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Site;
 use crate::explain::advice::context::{DEPENDENT_SHARE, RuleContext};
-use crate::explain::advice::programs::Together;
+use crate::explain::advice::programs::{FILE_CHANGERS, Together, is_compiler, is_worth_a_launch};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::thresholds::MIN_REPETITIONS;
 use crate::model::launch::{Launch, NOT_FOUND, base_name};
@@ -14,7 +14,7 @@ use crate::patterns::calls::Call;
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::queries::{Answer, answer_of, question_of};
 use crate::patterns::runtimes::Runtime;
-use crate::patterns::shells::command_of;
+use crate::patterns::shells::{command_of, is_shell};
 use crate::patterns::subcommands::subcommand_of;
 use crate::sites::callers::CallSite;
 use spawnscope_data::event::Nanos;
@@ -68,15 +68,35 @@ fn in_turn(context: &RuleContext<'_, '_>, launches: Vec<u32>) -> (Vec<u32>, Vec<
     let line = |index: u32| context.sites.number_of(index as usize);
     launches.iter().for_each(|index| *counts.entry(line(*index)).or_default() += 1);
     let most = counts.values().copied().max().unwrap_or_default();
-    let (in_turn, others): (Vec<u32>, Vec<u32>) =
-        launches.iter().partition(|index| counts.get(&line(**index)) == Some(&most));
-    if rounds(context, &in_turn).is_some() { (in_turn, others) } else { (Vec::new(), launches) }
+    let is_frequent = |index: &u32| counts.get(&line(*index)) == Some(&most);
+    // Lines that call one function ask in the same way: with the same options and as many words.
+    let shape = |index: &u32| {
+        let words = context.launch(*index).execs.last().map(arguments_of).unwrap_or_default();
+        (words.len(), words.into_iter().filter(|word| word.starts_with(b"-")).collect::<Vec<_>>())
+    };
+    let mut shapes: BTreeMap<_, usize> = BTreeMap::new();
+    launches.iter().filter(|index| is_frequent(index)).for_each(|index| *shapes.entry(shape(index)).or_default() += 1);
+    let usual = shapes.into_iter().max_by_key(|(_, count)| *count).map(|(shape, _)| shape);
+    let has_shape = |index: &u32| is_frequent(index) && Some(shape(index)) == usual;
+    for is_member in [&is_frequent as &dyn Fn(&u32) -> bool, &has_shape] {
+        let (in_turn, others): (Vec<u32>, Vec<u32>) = launches.iter().partition(|index| is_member(index));
+        if rounds(context, &in_turn).is_some() {
+            return (in_turn, others);
+        }
+    }
+    (Vec::new(), launches)
 }
 
-/// Returns how many different questions are asked about each input, if several lines ask them in turn: the program can answer several at once, the
-/// lines alternate, and the launches of a round differ in one argument only.
+/// Returns how many different questions are asked about each input, if several lines ask them in turn: the lines alternate, and the launches of a round
+/// differ in one argument only, if the program is known to answer several at once, or in options about the same operands.
 pub(super) fn rounds(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<u32> {
-    Together::of(context.launch(launches[0]).command.name)?;
+    let program = context.launch(*launches.first()?).command.name;
+    let is_known = Together::of(program).is_some();
+    if !is_known
+        && (is_shell(program) || is_worth_a_launch(program) || is_compiler(program) || FILE_CHANGERS.contains(program))
+    {
+        return None;
+    }
     let line = |index: u32| context.sites.number_of(index as usize);
     let first = line(launches[0])?;
     let size = launches.iter().skip(1).position(|index| line(*index) == Some(first))? + 1;
@@ -85,12 +105,30 @@ pub(super) fn rounds(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<
         let all: Option<Vec<Vec<&[u8]>>> = round.iter().map(|index| arguments(*index)).collect();
         let Some((one, others)) = all.as_ref().and_then(|all| all.split_first()) else { return false };
         let differs = |at: usize| others.iter().any(|other| other[at] != one[at]);
-        others.iter().all(|other| other.len() == one.len()) && (0..one.len()).filter(|at| differs(*at)).count() == 1
+        let is_option = |word: &&&[u8]| word.len() > 1 && word.starts_with(b"-");
+        let operands = |words: &[&[u8]]| {
+            words.iter().filter(|word| !is_option(word)).map(|word| word.to_vec()).collect::<Vec<_>>()
+        };
+        let differ_in_options =
+            all.iter().flatten().all(|words| operands(words) == operands(one) && !operands(one).is_empty())
+                && others.iter().all(|other| other != one && other.iter().any(|word| is_option(&word)));
+        let has_same_length = others.iter().all(|other| other.len() == one.len());
+        match is_known {
+            true => has_same_length && (0..one.len()).filter(|at| differs(*at)).count() == 1,
+            false => differ_in_options && round.iter().all(|index| is_question(context, *index)),
+        }
     };
     let lines: BTreeSet<_> = launches[..size].iter().map(|index| line(*index)).collect();
     let is_in_turn = launches.iter().zip(launches.iter().skip(size)).all(|(one, next)| line(*one) == line(*next));
     let is_whole = lines.len() == size && size > 1 && launches.len().is_multiple_of(size) && is_in_turn;
     (is_whole && launches.len() >= MIN_REPETITIONS && launches.chunks(size).all(is_round)).then_some(size as u32)
+}
+
+/// Whether a shell reads the output of a launch, perhaps through a filter.
+fn is_question(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let subshell =
+        context.forest().parent(index as usize).filter(|parent| context.launch(*parent as u32).is_fork_without_exec());
+    context.is_captured(index) || subshell.is_some_and(|subshell| context.is_captured(subshell as u32))
 }
 
 /// Whether most launches repeat questions.

@@ -93,9 +93,8 @@ impl Answer {
                 saving[2] = high.max(dependent).min(most);
                 saving = saving.map(|time| time.min(limit));
             }
-            let finding = cure
-                .finding
-                .evidence_lines(depends.then(|| format!("{up_to}{share} of the wall time depends on {them}")));
+            let evidence = depends.then(|| format!("{up_to}{share} of the wall time depends on {them}"));
+            let finding = Finding { dependent: likely, ..cure.finding.evidence_lines(evidence) };
             (finding, saving, context.is_worth(saving, likely))
         });
         cures.collect()
@@ -127,8 +126,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Answer> {
     let is_large = context.forest().launches.len() >= MIN_LARGE_LAUNCHES;
     let mut found = cured(context, sites, if is_large { MAX_SITES_IF_LARGE } else { MAX_SITES });
     found.extend(around.into_iter().filter_map(|site| {
-        let cure = cures::parallel::cure(context, &site)?;
-        Some((site, vec![cure]))
+        let cures = cures::around(context, &site);
+        (!cures.is_empty()).then_some((site, cures))
     }));
     let answers = found.into_iter().map(|(site, cures)| {
         let removal = AppliedChange { change: Change::Remove, launches: site.launches };
@@ -149,7 +148,11 @@ fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) ->
             continue;
         }
         let cures = cures::of(context, &site);
-        let alike = found.iter_mut().find(|(other, known)| is_of_programs(other) && have_same_fixes(known, &cures));
+        // The inputs of several lines are no list.
+        let line = |site: &Site<'_>| context.callers.number_of(site.launches[0] as usize);
+        let has_list = cures.iter().any(|cure| cure.finding.one_call.is_some());
+        let is_joined = |other: &Site<'_>| is_of_programs(other) && (!has_list || line(other) == line(&site));
+        let alike = found.iter_mut().find(|(other, known)| is_joined(other) && have_same_fixes(known, &cures));
         match alike {
             Some((other, known)) => {
                 other.launches.extend(site.launches);

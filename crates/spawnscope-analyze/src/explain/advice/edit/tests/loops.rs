@@ -156,3 +156,43 @@ fn git_is_asked_once_about_many_items() {
         Calls::of("git", &[&["config", "--get", "a.b"]], Form::Many).edit(1, other).expect_err(other);
     }
 }
+
+/// Without the check, the answers after the failure would be those of other words.
+#[test]
+fn each_round_asks_for_itself_if_one_fails() {
+    let size: &[&str] = &["-c", "%s", "--", "plain"];
+    let read = "&& [ -n \"$s\" ] || s=$(stat -c %s -- \"$f\")";
+    let words = "for f in x.c none plain; do s=$(stat -c %s -- \"$f\"); echo \"$f: $s\"; done\necho end\n";
+    many("stat", size, words, read);
+    many("stat", size, &words.replace("x.c none", "\"$@\" none ''"), read);
+    many("stat", size, &words.replace("for f in x.c none plain;", "nothing=; for f in $nothing;"), read);
+    let lines =
+        "printf '%s\\n' plain none -leading | while read -r f; do s=$(stat -c %s -- \"$f\"); echo \"$f: $s\"; done\n";
+    many(
+        "stat",
+        size,
+        lines,
+        "sh -c 'answers=$(\"$@\" 2>/dev/null) && [ $(printf \"%s\\n\" \"$answers\" | wc -l) -eq $(($# - 4)) ]",
+    );
+    many(
+        "stat",
+        size,
+        &lines.replace("s=$(stat -c %s -- \"$f\"); echo \"$f: $s\"", "echo \"$f: $(stat -c %s -- \"$f\")\""),
+        "${stat_result:-$(stat -c %s -- \"$f\")}",
+    );
+    let several = "for f in x.c two* plain; do s=$(stat -c %n -- \"$f\"); echo \"$f: $s\"; done\n";
+    many("stat", &["-c", "%n", "--", "plain"], several, "-eq $# ]");
+    let counts = "for f in plain none x.c; do n=$(wc -l <\"$f\") || n=none; echo \"$n\"; done\n";
+    many("wc", &["-l"], counts, "n=${wc_result:-$(wc -l <\"$f\")} || n=none");
+    let searched = "for f in plain none x.c; do if grep -q of \"$f\"; then echo \"$f\"; fi; done\n";
+    check(
+        BOTH,
+        "grep",
+        &["-q", "of", "plain"],
+        Form::Read,
+        searched,
+        "case $grep_result in '') grep -q of \"$f\";; 0)",
+    );
+    let unmatched = "for f in plain x.c; do grep -q none \"./$f\" || echo \"$f\"; done\n";
+    check(BOTH, "grep", &["-q", "none", "./plain"], Form::Read, unmatched, "|| [ $? -eq 1 ] && [");
+}

@@ -16,6 +16,7 @@ use std::ops::RangeInclusive;
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
+use crate::explain::advice::functions::functions;
 use crate::explain::advice::phrases::{launches, name, replacement, time, times};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_frequent_groups};
@@ -94,10 +95,41 @@ pub(in crate::explain::advice) fn can_replace(context: &RuleContext<'_, '_>, ind
     TABLE.contains_key(program) && Dialect::of_parent(context.forest(), index as usize).is_some()
 }
 
+/// Returns how the code that made some launches of a program does their work itself. Empty if it is not known to: no shell does what openssl does.
+pub(in crate::explain::advice) fn without_launching(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<String> {
+    let exact = fix_of(context, launches);
+    let functions = launches.iter().find_map(|launch| functions(context, *launch)).filter(|_| exact.is_empty());
+    let is_covered = |launch: &u32| functions_or_code(context, *launch);
+    match launches.iter().all(is_covered) {
+        true => exact
+            .iter()
+            .skip(1)
+            .map(|line| without_count(line))
+            .chain(functions.map(|functions| format!("  {functions}")))
+            .collect(),
+        false => Vec::new(),
+    }
+}
+
+/// Returns a replacement without the number of its calls, which differs from line to line.
+fn without_count(line: &str) -> String {
+    line.split("   (").next().unwrap_or_default().to_owned()
+}
+
+/// Whether the code that made a launch can do its work.
+pub(in crate::explain::advice) fn functions_or_code(context: &RuleContext<'_, '_>, launch: u32) -> bool {
+    replaces(context, launch) || functions(context, launch).is_some()
+}
+
+/// Returns the shell code that replaces a launch.
+pub(in crate::explain::advice) fn code_for(context: &RuleContext<'_, '_>, index: u32) -> Option<String> {
+    let (rows, call) = call_of(context, index as usize)?;
+    Some(rows.iter().find(|row| row.matches(&call))?.substitute(&call)?.after)
+}
+
 /// Whether a shell launched a program with arguments for which this rule has a replacement.
 pub(in crate::explain::advice) fn replaces(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    let code = |(rows, call): (&[Row], Call)| rows.iter().find(|row| row.matches(&call))?.substitute(&call);
-    call_of(context, index as usize).and_then(code).is_some()
+    code_for(context, index).is_some()
 }
 
 /// Returns the call of a program in the table, as if it was part of `$(echo ... | PROGRAM)`, and the rows of the program.

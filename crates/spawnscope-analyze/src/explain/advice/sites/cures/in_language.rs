@@ -4,8 +4,7 @@
 use super::{Cure, IN_LANGUAGE, certain, finding, needs_library};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::functions::functions;
-use crate::explain::advice::languages::without_launching;
-use crate::explain::advice::phrases::name;
+use crate::explain::advice::phrases::{OR_ALL, name};
 use crate::explain::advice::programs::{FILE_CHANGERS, is_worth_a_launch};
 use crate::explain::advice::rules::builtin;
 use crate::explain::advice::sites::Site;
@@ -33,7 +32,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     if all.len() * 2 < site.launches.len() || !is_known && all.len() < MIN_LAUNCHES {
         return None;
     }
-    let own = without_launching(context, &all);
+    let own = builtin::without_launching(context, &all);
     let is_guess = builtin::can_replace(context, all[0]) || needs_library(command) || own.is_empty();
     let finding = finding(context, site, IN_LANGUAGE, "", all)
         .fix_lines(fix(own, runtime, command))
@@ -57,7 +56,7 @@ fn is_small(context: &RuleContext<'_, '_>, index: u32) -> bool {
 
 /// Returns the fix. `own` are the lines with which the code does the work itself.
 fn fix(own: Vec<String>, runtime: Runtime, command: &[u8]) -> Vec<String> {
-    let or = "keep one process that answers through a pipe, or pass all inputs to one launch";
+    let or = format!("keep one process that answers through a pipe{OR_ALL}");
     if runtime == Runtime::Shell && FILE_CHANGERS.contains(command) {
         return [
             "launch it less often:",

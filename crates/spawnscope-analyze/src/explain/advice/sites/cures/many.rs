@@ -5,37 +5,44 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::super::grouping::rounds;
 use super::once::is_in_pipeline;
-use super::{Cure, MANY, are_lines_of_a_language, certain, files, finding, open, shared_line};
+use super::{Cure, MANY, are_lines_of_a_language, certain, files, finding, front_ends, open, shared_line};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edit::{Form, one_process};
 use crate::explain::advice::edits::shell_edits;
-use crate::explain::advice::languages::functions_or_code;
-use crate::explain::advice::phrases::{launches, name, option};
+use crate::explain::advice::finding::OneCall;
+use crate::explain::advice::phrases::{INPUTS, launches, name, option, quoted};
 use crate::explain::advice::programs::{
     FILE_CHANGERS, HAS_DESTINATION, TAKES_MANY, TAKES_ONE, Together, is_compiler, is_heavy, is_worth_a_launch,
     is_wrapper, items_form,
 };
-use crate::explain::advice::rules::builtin::can_replace;
+use crate::explain::advice::rules::builtin::{can_replace, functions_or_code};
 use crate::explain::advice::selection::batch_option;
 use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::thresholds::MIN_REPETITIONS;
-use crate::patterns::pipeline::PipelineUnit;
+use crate::patterns::package_scripts::ScriptCall;
+use crate::patterns::pipeline::{PipelineUnit, overlap};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::patterns::subcommands;
+use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
+use spawnscope_data::event::Nanos;
 
 /// Maximum number of items per launch. More would make the command line too long.
 const MAX_BATCH: u32 = 1000;
 /// Minimum share of distinct command lines, in percent. Repeated command lines are a question that is asked again.
 const MIN_DISTINCT_PERCENT: usize = 50;
+/// Programs that answer once for all that they read.
+const AGGREGATES: Words = Words("cksum cmp diff egrep fgrep grep head md5sum sha1sum sha256sum sort tail uniq wc");
 
 /// Returns the cure of launches with different inputs.
 pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let command = context.launch(site.launches[0]).command.name;
-    if is_shell(command) || is_worth_a_launch(command) {
+    let prepares =
+        front_ends::of(context, site).is_some() || ScriptCall::of(context.forest(), site.launches[0]).is_some();
+    if is_shell(command) || is_worth_a_launch(command) || prepares {
         return None;
     }
     if is_compiler(command) {
@@ -88,6 +95,7 @@ fn of_files(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let finding = finding(context, site, MANY, " with one file each", all.clone())
         .evidence(format!("{} would do the same", launches(remaining)))
         .fix_lines(files::snippet(&key, &context.example(&all), size, batches.len()))
+        .one_call(OneCall::Inputs)
         .limits(format!(
             "{} then gets all files at once, with one combined output and one exit status; later steps must wait until the batch has finished",
             name(command)
@@ -104,7 +112,7 @@ fn of_files(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
 
 /// A known program that is asked about one item at a time.
 fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
-    let mut forms: BTreeMap<(&str, &[u8]), Vec<u32>> = BTreeMap::new();
+    let mut forms: BTreeMap<(&str, &[u8], bool), Vec<u32>> = BTreeMap::new();
     for &index in &site.launches {
         // A shell that only executes the program may be before it.
         let execs = &context.launch(index).execs[..];
@@ -114,10 +122,11 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
         }
         // A shell can do the work of a filter of short texts itself.
         let is_filter = can_replace(context, index) && is_in_pipeline(context.forest(), index);
-        let form = items_form(context.launch(index).command.name, exec).filter(|_| !exec.argv_cut && !is_filter);
+        let form = items_form(context.launch(index).command.name, exec, reader_of(context, index));
+        let form = form.filter(|_| !exec.argv_cut && !is_filter);
         form.into_iter().for_each(|form| forms.entry(form).or_default().push(index));
     }
-    let ((form, subcommand), all) = forms.into_iter().max_by_key(|(_, all)| all.len())?;
+    let ((form, subcommand, is_for_reader), all) = forms.into_iter().max_by_key(|(_, all)| all.len())?;
     if all.len() * 2 < site.launches.len() || !have_own_inputs(context, &all) {
         return None;
     }
@@ -127,9 +136,14 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
         _ => format!(" ({}), once per item", name(&subcommands::label(command, subcommand))),
     };
     let option = batch_option(context, (command, site.parent), subcommand, &all, MAX_BATCH);
+    let line = shared_line(context, &all).filter(|line| line.ends_with_operand(TAKES_MANY.contains(command)));
+    let line = line.map(|line| line.with_inputs("FILES..."));
+    let reader = reader_of(context, all[0]).filter(|reader| AGGREGATES.contains(reader) && !is_for_reader).map(name);
     let finding = finding(context, site, MANY, &which, all)
         .fix("ask once for all items:")
-        .fix(format!("  {form}"))
+        .fix(format!("  {}", line.as_deref().unwrap_or(form)))
+        .fix_lines(reader.map(|reader| format!("  {reader} then reads what all of them print: split the output by item before it")))
+        .one_call(OneCall::Items)
         .limits("all answers then arrive in one output, which must be split; items that depend on earlier answers need their own launch");
     let changes = merged(context, &finding.launches, MAX_BATCH);
     let finding = finding.predicted_by_all(changes, option);
@@ -165,9 +179,12 @@ fn are_distinct(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
 
 /// An unknown program. How much of its run is work is not certain, so the saving has a wide range.
 fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
-    let (all, program) = (&site.launches, name(site.program));
+    let all = &site.launches;
     let command = context.launch(all[0]).command.name;
     if functions_or_code(context, all[0]) {
+        return None;
+    }
+    if are_watching(context, all) {
         return None;
     }
     let in_pipelines = all.iter().all(|index| is_in_pipeline(context.forest(), *index));
@@ -183,17 +200,9 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
         return None;
     }
     let list =
-        line.as_ref().filter(|_| TAKES_MANY.contains(command) && differing > 1).and_then(SharedLine::before_inputs);
+        line.as_ref().filter(|_| TAKES_MANY.contains(command) && differing > 0).and_then(SharedLine::before_inputs);
     if let Some(list) = list {
-        let option = batch_option(context, (command, site.parent), b"", all, MAX_BATCH);
-        let finding = finding(context, site, MANY, " with a few files each", all.clone())
-            .fix("pass all files to one launch:")
-            .fix(format!("  printf '%s\\0' FILES...   in the loop, and after it:  done | xargs -0r {list} --"))
-            .limits(format!(
-                "{program} then has one exit status for all files; later steps must wait until it has finished"
-            ))
-            .predicted_by_all(merged(context, all, MAX_BATCH), option);
-        return Some(certain(finding));
+        return Some(of_list(context, site, &list, differing));
     }
     let size = all.len() as u32;
     let option = batch_option(context, (command, site.parent), b"", all, size);
@@ -202,8 +211,51 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
         .fix("or use its library, or a mode in which one process serves all requests (a server, a daemon, standard input)")
         .limits("the upper end assumes that the launches repeat everything but a little work of their own; one process has one exit status and mixes the output")
         .predicted_by_all(merged(context, all, size), option)
+        .one_call(OneCall::Inputs)
         .guessed();
     Some(open(finding))
+}
+
+/// A program that takes many files, which the launches got one by one or a few at a time.
+fn of_list(context: &RuleContext<'_, '_>, site: &Site<'_>, list: &str, differing: usize) -> Cure {
+    let all = &site.launches;
+    let is_shell = Runtime::of_parent(context.forest(), all[0]) == Runtime::Shell;
+    let option = batch_option(context, (context.launch(all[0]).command.name, site.parent), b"", all, MAX_BATCH);
+    let with = if differing > 1 { " with a few files each" } else { " with one file each" };
+    let finding = finding(context, site, MANY, with, all.clone())
+        .fix("pass all files to one launch:")
+        .fix(match is_shell {
+            true => format!("  printf '%s\\0' FILES...   in the loop, and after it:  done | xargs -0r {list} --"),
+            false => format!("  {list} -- FILES..."),
+        })
+        .one_call(OneCall::Inputs)
+        .limits(format!(
+            "{} then has one exit status for all files; later steps must wait until it has finished",
+            name(site.program)
+        ))
+        .predicted_by_all(merged(context, all, MAX_BATCH), option);
+    certain(finding)
+}
+
+/// Whether a pause is between most launches with the same arguments: they watch something.
+fn are_watching(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let sleeps = context.launched().filter(|(_, launch)| launch.command.name == b"sleep");
+    let starts: Vec<Nanos> = sleeps.filter_map(|(_, launch)| launch.start()).collect();
+    let is_paused = |pair: &&[u32]| {
+        let [from, to] = [pair[0], pair[1]].map(|index| context.launch(index).start());
+        starts.iter().any(|start| Some(*start) > from && Some(*start) < to)
+    };
+    let paused = all.windows(2).filter(is_paused).count();
+    paused > 0 && paused * 2 >= all.len() - 1 && !are_distinct(context, all)
+}
+
+/// Returns the program that reads what a launch writes into a pipeline.
+fn reader_of<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<&'a [u8]> {
+    let (siblings, position) = context.forest().siblings(index as usize)?;
+    let next = *siblings.get(position + 1)?;
+    let launch = context.launch(next as u32);
+    let is_reader = overlap(context.forest(), index as usize, next) && !launch.execs.is_empty();
+    (is_reader && Runtime::of_parent(context.forest(), index) == Runtime::Shell).then_some(launch.command.name)
 }
 
 fn fix_of_unknown(
@@ -214,11 +266,11 @@ fn fix_of_unknown(
 ) -> Vec<String> {
     let (all, program) = (&site.launches, name(site.program));
     let command = context.launch(all[0]).command.name;
-    let form = context.launch(all[0]).execs.last().and_then(|exec| items_form(command, exec)).map(|(form, _)| form);
+    let exec = context.launch(all[0]).execs.last();
+    let form = exec.and_then(|exec| items_form(command, exec, reader_of(context, all[0]))).map(|(form, ..)| form);
     let takes_one = TAKES_ONE.contains(command);
-    let several =
-        line.filter(|_| differing == 1 && !takes_one).map(|line| format!("  {}", line.with_inputs("INPUT...")));
-    let is_selection = several.as_ref().is_some_and(|line| line.contains("=INPUT..."));
+    let several = line.filter(|_| !takes_one).and_then(|line| Some(format!("  {}", line.with_all_inputs()?)));
+    let is_selection = several.as_ref().is_some_and(|line| line.contains(&format!("={INPUTS}")));
     let fix = match (&several, form) {
         (_, Some(form)) if differing == 0 => format!("use one launch for all items: {form}"),
         (None, _) if differing == 0 && all.iter().all(|index| context.is_captured(*index)) => {
@@ -280,15 +332,35 @@ fn fix_of_pairs(program: &str, line: &SharedLine) -> Vec<String> {
 /// One launch for several questions about the same input, such as three fields of a JSON file, which several lines request in turn.
 pub(super) fn together(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let command = context.launch(site.launches[0]).command.name;
-    let way = Together::of(command)?;
     let questions = rounds(context, &site.launches)?;
-    let finding = finding(context, site, MANY, &format!(", {questions} for each input"), site.launches.clone())
-        .fix("ask for all of it in one launch:")
-        .fix(format!("  {}", way.form()))
-        .edits(shell_edits(context, command, &site.launches, &Form::Together))
-        .limits("the answers must be texts of one line, numbers or null")
-        .predicted_by(Change::Batch(questions), "");
-    Some(certain(finding))
+    let finding = finding(context, site, MANY, &format!(", {questions} for each input"), site.launches.clone());
+    let finding = match Together::of(command) {
+        Some(way) => finding
+            .fix("ask for all of it in one launch:")
+            .fix(format!("  {}", way.form()))
+            .edits(shell_edits(context, command, &site.launches, &Form::Together))
+            .limits("the answers must be texts of one line, numbers or null"),
+        None => {
+            let count = if questions == 2 { "both".to_owned() } else { format!("all {questions}") };
+            finding
+                .fix(format!("ask {count} at once, if {} takes these options together:", name(command)))
+                .fix(format!("  {}", with_all_options(context, &site.launches[..questions as usize])))
+                .limits("all answers then arrive in one output, perhaps in another order")
+        }
+    };
+    Some(certain(finding.predicted_by(Change::Batch(questions), "")))
+}
+
+/// Returns the command line of the first of some launches, with the options that only the others have.
+fn with_all_options(context: &RuleContext<'_, '_>, round: &[u32]) -> String {
+    let mut words: Vec<Vec<u8>> = Vec::new();
+    for index in round {
+        let line = context.example(&[*index]);
+        let is_new = |word: &Vec<u8>| words.is_empty() || word.starts_with(b"-") && !words.contains(word);
+        let new: Vec<Vec<u8>> = line.into_iter().filter(is_new).collect();
+        words.extend(new);
+    }
+    words.iter().map(|word| quoted(&name(word))).collect::<Vec<_>>().join(" ")
 }
 
 /// A wrapper (`sudo`, `env`, `chroot`, `ssh`) around each of many launches, although one could be around the whole loop.

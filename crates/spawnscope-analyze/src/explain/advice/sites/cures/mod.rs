@@ -11,7 +11,8 @@ mod shell_lines;
 
 use super::{Cure, Site, holders};
 use crate::explain::advice::context::RuleContext;
-use crate::explain::advice::finding::Finding;
+use crate::explain::advice::edit::to_launches;
+use crate::explain::advice::finding::{Finding, OneCall};
 use crate::explain::advice::phrases::{name, times};
 use crate::explain::advice::selection::options;
 use crate::explain::advice::shared_line::SharedLine;
@@ -56,10 +57,20 @@ pub(super) fn of(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<Cure> {
     if let Some(cure) = not_at_all(context, site) {
         return vec![cure];
     }
-    match site.launches.len() {
+    let mut cures: Vec<Cure> = match site.launches.len() {
         1 => resident::single(context, site).into_iter().collect(),
         _ => ALL.iter().filter_map(|cure| cure(context, site)).collect(),
+    };
+    for Cure { finding, .. } in &mut cures {
+        let objection = to_launches(context, &finding.launches, finding.one_call.unwrap_or(OneCall::Inputs));
+        objection.iter().for_each(|reason| finding.object(reason));
     }
+    cures
+}
+
+/// Returns the cures of launches whose time is in what they launch: these may run at the same time, or need fewer shells.
+pub(super) fn around(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<Cure> {
+    [parallel::cure, shell_lines::per_file as CureOf].iter().filter_map(|cure| cure(context, site)).collect()
 }
 
 /// Returns the cure of launches that all failed because the program does not exist.

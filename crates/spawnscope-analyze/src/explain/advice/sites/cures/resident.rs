@@ -8,6 +8,7 @@ use crate::explain::advice::selection::batch_option;
 use crate::explain::advice::sites::Site;
 use crate::model::launch::{Exec, base_name};
 use crate::patterns::chains::did_other_work;
+use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::runtimes::Runtime;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
@@ -55,6 +56,7 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let runtime = Runtime::named(program);
     if matches!(runtime, Runtime::Native | Runtime::Make | Runtime::Shell | Runtime::CMake)
         || all.iter().any(|index| did_other_work(forest, context.timelines(), *index))
+        || ScriptCall::of(forest, all[0]).is_some()
     {
         return None;
     }
@@ -66,11 +68,11 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
         _ => String::new(),
     };
     let parent = Runtime::of_parent(forest, all[0]);
-    let line = shared_line(context, all).filter(|line| line.differing() == 1 && have_same_script(context, all));
+    let line = shared_line(context, all).filter(|_| have_same_script(context, all));
     let finding = finding(context, site, RESIDENT, &starts, all.clone())
         .fix("use one process for all the work:")
         .fix_lines(one_process(parent, runtime, script.as_deref().unwrap_or("the script")))
-        .fix_lines(line.map(|line| format!("  if it takes several inputs: {}", line.with_inputs("INPUT..."))))
+        .fix_lines(line.and_then(|line| Some(format!("  if it takes several inputs: {}", line.with_all_inputs()?))))
         .fix_lines(runtime.shorter_start().map(|hint| format!("  or shorten each start: {hint}")))
         .limits(LIMITS);
     let size = batch_size(context, all);
@@ -119,7 +121,8 @@ fn script_of(exec: &Exec<'_>, site: &Site<'_>) -> Option<String> {
         match argument {
             b"-c" | b"-e" | b"-r" => return Some(name(argument)),
             b"-m" | b"-jar" => return Some(name(&[argument, b" ", arguments.next().unwrap_or_default()].concat())),
-            _ if argument.starts_with(b"-") => {}
+            // The value of an option of the interpreter, as in `php -d NAME=VALUE`.
+            _ if argument.starts_with(b"-") || argument.contains(&b'=') => {}
             _ => return Some(name(base_name(argument))),
         }
     }

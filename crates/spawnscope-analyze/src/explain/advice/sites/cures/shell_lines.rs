@@ -34,7 +34,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     }
     match Runtime::of_parent(context.forest(), all[0]) {
         _ if site.parent == PARALLEL => Some(jobs(context, site, all)),
-        _ if is_per_file_launcher(site.parent) => per_file(context, site, all),
+        _ if is_per_file_launcher(site.parent) => per_file(context, site),
         Runtime::Make => recipe(context, site, &all),
         Runtime::Shell => in_this_shell(context, site, all),
         runtime => of_language(context, site, runtime, all),
@@ -42,7 +42,11 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
 }
 
 /// One shell for each file, although one shell could loop over many files.
-fn per_file(context: &RuleContext<'_, '_>, site: &Site<'_>, mut all: Vec<u32>) -> Option<Cure> {
+pub(super) fn per_file(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+    let mut all = site.launches.clone();
+    all.retain(|index| {
+        is_per_file_launcher(site.parent) && context.launch(*index).execs.first().and_then(command_of).is_some()
+    });
     all.retain(|index| files::launcher_of(context, *index).is_some() && !is_needless(context, *index));
     (all.len() >= MIN_REPETITIONS).then_some(())?;
     let loop_command = match site.parent {
@@ -144,16 +148,13 @@ fn line_of_recipe(context: &RuleContext<'_, '_>, index: u32) -> Option<Vec<u8>> 
 /// Command lines of a language that has functions for all of their programs, or of which all launches work for less time than it takes to launch
 /// them.
 fn of_language(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime, mut shells: Vec<u32>) -> Option<Cure> {
-    let mut known = functions_of(context, runtime, &below(context, &shells));
-    if known.is_none() {
-        // Lines of which the language has no function may be few.
-        let has_functions = |shell: &u32| functions_of(context, runtime, &below(context, &[*shell])).is_some();
-        let covered: Vec<u32> = shells.iter().copied().filter(has_functions).collect();
-        if covered.len() * 2 > shells.len() {
-            shells = covered;
-            known = functions_of(context, runtime, &below(context, &shells));
-        }
+    // Lines of which the language has no function may be few.
+    let has_functions = |shell: &u32| functions_of(context, runtime, &below(context, &[*shell])).is_some();
+    let covered: Vec<u32> = shells.iter().copied().filter(has_functions).collect();
+    if covered.len() * 2 > shells.len() {
+        shells = covered;
     }
+    let known = functions_of(context, runtime, &below(context, &shells));
     if known.is_none() {
         shells.retain(|index| is_small_line(context, *index));
         (shells.len() >= MIN_LINES && is_shell(context.launch(shells[0]).command.name)).then_some(())?;

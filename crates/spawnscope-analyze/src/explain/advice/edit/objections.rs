@@ -1,0 +1,89 @@
+//! Why one launch cannot do what several do, however it is written: each has its own output, input or reader. Such a reason refuses the edit, and
+//! the fix must not recommend one launch either, so both ask here. What a script says is known once its file is read (`Edit::objection`); what a
+//! shell got as its argument, `sh -c 'CODE'`, was recorded.
+
+use super::line_each::answers_each_line;
+use super::many::is_kept;
+use super::shell::can_be;
+use super::{Edit, Form, OneCall, Rewrite, ShellRewrite, embedded};
+use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::phrases::name;
+use crate::explain::advice::shared_line::arguments_of;
+use crate::model::launch::base_name;
+use crate::patterns::script::{Kind, Script, Word};
+use crate::patterns::shells::command_of;
+
+/// Returns why one call cannot take the place of the calls that a command makes.
+fn to_command(script: &Script<'_>, command: usize, one_call: OneCall) -> Option<String> {
+    let simple = script.simple(command)?;
+    let program_of = |command: usize| script.program(command).map(|program| name(base_name(&program)));
+    let program = program_of(command)?;
+    if simple.redirections.iter().any(|each| each.operator.contains(&b'>') && !is_kept(each)) {
+        return Some(format!("each {program} writes its own output"));
+    }
+    let changes = |word: &Word<'_>| word.literal().is_none();
+    if simple.redirections.iter().any(|each| each.operator == b"<" && changes(&each.target))
+        && one_call == OneCall::Inputs
+    {
+        return Some(format!("each {program} reads its own input"));
+    }
+    let pipeline = script.node(command).parent?;
+    let reader = script.children(pipeline).skip_while(|each| *each != command).nth(1)?;
+    let words = script.simple(reader).map(|reader| reader.words.iter().map(Word::literal).collect::<Option<Vec<_>>>());
+    let is_filter = words.flatten().is_some_and(|words| answers_each_line(&words, b""));
+    let is_reader = one_call == OneCall::Inputs && matches!(script.node(reader).kind, Kind::Simple(_)) && !is_filter;
+    let reader = program_of(reader).filter(|_| is_reader)?;
+    Some(format!("each {reader} reads what one {program} prints"))
+}
+
+/// Returns why one call cannot take the place of the recorded calls of a program in some code.
+fn to_calls(
+    code: &[u8],
+    program: &[u8],
+    calls: &[Vec<Vec<u8>>],
+    one_call: OneCall,
+    line: Option<u32>,
+) -> Option<String> {
+    let script = Script::parse(code)?;
+    let is_recorded = |command: &usize| calls.iter().any(|call| can_be(&script, *command, call));
+    let at_line = |command: &usize| line.is_none_or(|line| script.line_of(script.node(*command).range.start) == line);
+    let mut own = script.calls(program).filter(is_recorded);
+    let here: Vec<usize> = script.calls(program).filter(is_recorded).filter(at_line).collect();
+    match here.is_empty() {
+        true => own.find_map(|command| to_command(&script, command, one_call)),
+        false => here.into_iter().find_map(|command| to_command(&script, command, one_call)),
+    }
+}
+
+/// Returns why one call cannot take the place of launches that are parts of command lines, which the recording shows.
+pub(in crate::explain::advice) fn to_launches(
+    context: &RuleContext<'_, '_>,
+    launches: &[u32],
+    one_call: OneCall,
+) -> Option<String> {
+    let forest = context.forest();
+    let first = *launches.first()?;
+    let launch = context.launch(first);
+    let call: Vec<Vec<u8>> = arguments_of(launch.execs.first()?).into_iter().map(<[u8]>::to_vec).collect();
+    let mut above = std::iter::successors(forest.parent(first as usize), |parent| forest.parent(*parent));
+    let shell = above.find(|parent| !forest.launches[*parent].execs.is_empty())?;
+    let code = command_of(forest.launches[shell].execs.last()?)?;
+    to_calls(code, launch.command.name, &[call], one_call, None)
+}
+
+impl Edit {
+    /// Returns why the fix of this edit is wrong, however it is written, as the file shows.
+    pub(in crate::explain::advice) fn objection(&self, text: &[u8], one_call: OneCall) -> Option<String> {
+        let of = |rewrite: &ShellRewrite, code: &[u8], line| {
+            let is_merged = matches!(rewrite.form, Form::Many | Form::Read);
+            let calls: Vec<Vec<Vec<u8>>> = rewrite.calls.iter().cloned().collect();
+            is_merged.then(|| to_calls(code, &rewrite.program, &calls, one_call, line))?
+        };
+        match self.rewrite.as_ref().ok()? {
+            Rewrite::Shell(rewrite) => of(rewrite, text, Some(self.line)),
+            Rewrite::Recipe(rewrite) => of(rewrite, &embedded::recipe_at(text, self.line)?, None),
+            Rewrite::PackageShell(rewrite, command) => of(rewrite, command, None),
+            _ => None,
+        }
+    }
+}
