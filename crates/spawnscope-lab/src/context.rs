@@ -82,7 +82,7 @@ impl<'a> ExperimentContext<'a> {
 }
 
 /// The exit status of the tiny programs, which proves that they ran.
-const STATUS: i32 = 42;
+pub(super) const STATUS: i32 = 42;
 const WORD: &str = "ran\n";
 const TINY: &str = "tiny";
 const SPEAKER: &str = "tiny-speaker";

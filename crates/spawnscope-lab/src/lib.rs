@@ -15,7 +15,7 @@ mod batches;
 mod compiler;
 mod copies;
 mod fit;
-mod shell;
+mod runtimes;
 
 use std::fmt::Display;
 

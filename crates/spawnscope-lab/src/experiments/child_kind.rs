@@ -5,7 +5,7 @@ use crate::LabError;
 use crate::compiler::{Compiler, PROGRAM, STATUS};
 use crate::context::ExperimentContext;
 use crate::outcome::{Outcome, Unit, Value, key};
-use crate::shell::find_program;
+use crate::runtimes::find_program;
 use crate::worker::protocol::{Program, Setting};
 use crate::worker::{Mechanism, Worker, removal_note, without_loader_variables};
 

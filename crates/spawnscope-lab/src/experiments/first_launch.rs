@@ -11,7 +11,7 @@ use crate::batches::Case;
 use crate::context::ExperimentContext;
 use crate::copies::write_fresh_copies;
 use crate::outcome::{Outcome, Unit, Value, key, measure};
-use crate::shell::find_program;
+use crate::runtimes::find_program;
 use crate::worker::Worker;
 use crate::worker::protocol::{Request, Setting};
 use spawnscope_data::statistics::median;

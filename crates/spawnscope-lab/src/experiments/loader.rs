@@ -13,7 +13,7 @@ use crate::batches::Case;
 use crate::compiler::{Compiler, PROGRAM, STATUS};
 use crate::context::ExperimentContext;
 use crate::outcome::{Outcome, Row, Scale, Unit, Value, key};
-use crate::shell::find_program;
+use crate::runtimes::find_program;
 use crate::worker::protocol::{Program, Setting};
 use crate::worker::{Environment, Mechanism, Worker, removal_note, without_loader_variables};
 

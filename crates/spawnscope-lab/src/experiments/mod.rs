@@ -7,6 +7,7 @@ mod loader;
 mod mechanisms;
 mod open_fds;
 mod parent_size;
+mod runtimes;
 
 use std::rc::Rc;
 
@@ -39,6 +40,7 @@ impl Experiment {
 pub const ALL: &[Experiment] = &[
     Experiment { name: "mechanisms", about: "all launch mechanisms, from a small parent", run: mechanisms::run },
     Experiment { name: "parent-size", about: "all launch mechanisms, by the parent's memory", run: parent_size::run },
+    Experiment { name: "runtimes", about: "installed runtimes: how they create processes", run: runtimes::run },
     Experiment { name: "growth", about: "a parent that grows between launches", run: growth::run },
     Experiment { name: "open-fds", about: "launches by the parent's open files", run: open_fds::run },
     Experiment { name: "child-kind", about: "static, position-independent and dynamic children", run: child_kind::run },

@@ -2,7 +2,7 @@
 //! parent. The sizes of one kind take turns, because they are compared with each other; the kinds
 //! are measured one after the other, so that their parents need memory only then.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{columns, launches, mechanisms};
 use crate::LabError;
@@ -11,11 +11,11 @@ use crate::context::ExperimentContext;
 use crate::harness::Measurements;
 use crate::memory::AvailableMemory;
 use crate::outcome::{Outcome, Scale, Unit, Value, key};
-use crate::shell::{FILL_MEMORY_FACTOR, ShellParent, find_program};
+use crate::runtimes::{BASH, FILL_MEMORY_FACTOR, RuntimeParent, find_program};
 use crate::worker::protocol::{Pages, Setting};
 use crate::worker::{Mechanism, Worker};
 
-const MB: u64 = 1_000_000;
+pub(super) const MB: u64 = 1_000_000;
 const SIZES_MB: [u64; 9] = [0, 1, 10, 100, 250, 500, 1000, 2000, 4000];
 /// Even these small sizes show that the cost of fork depends on the size.
 const QUICK_SIZES_MB: [u64; 4] = [0, 16, 32, 64];
@@ -41,7 +41,7 @@ struct Series<'p> {
 
 enum Launcher<'p> {
     Worker(Pages, &'static [Mechanism]),
-    Bash(&'p Path, &'p Path),
+    Bash(&'p [PathBuf], &'p Path),
 }
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
@@ -52,7 +52,8 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     ];
     let mut outcome = Outcome::new("Launches by the parent's memory", columns(keys));
     outcome.draw("parent_bytes", "wall_ns", &["mechanism", "memory"], Scale::Logarithmic);
-    let (bash, program) = (find_program("bash"), find_program("true"));
+    let (bash, program) = (BASH.find(), find_program("true"));
+    let bash = bash.map(|bash| BASH.prepare(&bash, context.directory())).transpose()?;
     let bash_and_program = bash.as_deref().zip(program.as_deref());
     if bash_and_program.is_none() {
         outcome.note("bash or true not found: bash's curve is skipped");
@@ -74,7 +75,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
 }
 
 /// Returns all series, the most important one first.
-fn series<'p>(context: &ExperimentContext<'_>, bash_and_program: Option<(&'p Path, &'p Path)>) -> Vec<Series<'p>> {
+fn series<'p>(context: &ExperimentContext<'_>, bash_and_program: Option<(&'p [PathBuf], &'p Path)>) -> Vec<Series<'p>> {
     let listed: &[u64] = context.pick(&SIZES_MB, &QUICK_SIZES_MB);
     let largest = context.max_memory / MB;
     let mut sizes: Vec<u64> = listed.iter().copied().filter(|size| *size <= largest).collect();
@@ -155,7 +156,7 @@ impl Series<'_> {
             // As in the published measurement, bash has a variable of this many bytes.
             Launcher::Bash(bash, program) => {
                 let keys = self.keys("bash runs true", bytes);
-                match ShellParent::start(bash, bytes, program, may_continue) {
+                match RuntimeParent::start(bash, BASH.name, bytes, (program, 0), may_continue) {
                     Ok(Some(parent)) => cases.push(Case::new(keys, move |count| Ok(vec![parent.launch(count)?]))),
                     Ok(None) => {}
                     Err(error) => failed.push(Measurements::failed(keys, error)),
@@ -171,7 +172,7 @@ impl Series<'_> {
 
 /// Returns how many of these ascending sizes, counted from the first, fit into memory together
 /// while the largest is filled.
-fn count_fitting(sizes: &[u64], fill_factor: u64, available: AvailableMemory) -> usize {
+pub(super) fn count_fitting(sizes: &[u64], fill_factor: u64, available: AvailableMemory) -> usize {
     let mut sum = 0u64;
     let fitting = sizes.iter().take_while(|size| {
         let filled = size.saturating_mul(fill_factor);

@@ -91,6 +91,31 @@ fn parent_size_shows_that_fork_copies_page_tables() {
     }
 }
 
+/// Takes 10 to 20 s, because compilers build launchers and each runtime is started five times. Only
+/// that shows that each launcher works, and how its runtime creates processes.
+#[apply(live_test)]
+#[needs(Python, Perl, Node)]
+fn runtimes_names_how_each_creates_processes() {
+    let experiment = run_experiment("runtimes");
+    let text = notes(&experiment);
+    for (runtime, creations) in [
+        ("bash ", &["fork"][..]),
+        ("Perl ", &["fork"]),
+        ("Python ", &["vfork", "posix_spawn", "fork"]),
+        ("Node ", &["fork", "vfork", "posix_spawn"]),
+    ] {
+        let is_its = |row: &&Value| row["runtime"].as_str().is_some_and(|name| name.starts_with(runtime));
+        let rows: Vec<&Value> = rows(&experiment).iter().filter(is_its).collect();
+        assert_eq!(rows.len(), 4, "{runtime}: a row for each size: {text}");
+        assert!(rows.iter().all(|row| lower_bound(row, "wall_ns") > 0.0), "{rows:?}");
+        let [name, creation] = ["runtime", "creation"].map(|key| rows[0][key].as_str().expect(key));
+        assert!(creations.contains(&creation), "{name}: {creation}");
+        let noted =
+            text.lines().find(|line| line.contains(": fork, which copies the page tables")).expect("bash forks");
+        assert_eq!(noted.contains(name), creation == "fork", "{name}: {text}");
+    }
+}
+
 #[apply(live_test)]
 fn open_fds_has_mechanisms_that_copy_close_and_share_them() {
     let experiment = run_experiment("open-fds");

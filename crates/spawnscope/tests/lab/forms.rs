@@ -4,7 +4,7 @@ use crate::bench::{bench, bench_command};
 use crate::support::run::{run, spawnscope};
 use crate::support::{apply, live_test};
 
-const NAMES: &str = "mechanisms parent-size growth open-fds child-kind loader first-launch";
+const NAMES: &str = "mechanisms parent-size runtimes growth open-fds child-kind loader first-launch";
 
 #[apply(live_test)]
 fn the_list_names_every_experiment() {
