@@ -42,8 +42,9 @@ const SIMPLE: [&str; 10] = [
     "version-manager",
     "needless-shell",
 ];
-/// The ids of other findings about launches, not about their phases.
-const OF_LAUNCHES: [&str; 5] = ["many-per-launch", "resident", "in-language", "make-recursive", "package-script"];
+/// The ids of other findings about launches or about how they are awaited, not about their phases.
+const OF_LAUNCHES: [&str; 6] =
+    ["many-per-launch", "resident", "in-language", "make-recursive", "package-script", "late-reaping"];
 const HARDER: [&str; 3] = ["resident", "in-language", "parallel"];
 
 /// Merges the findings about each cause, and sorts causes: those in the user's own code first, the largest saving first, and small ones last.
