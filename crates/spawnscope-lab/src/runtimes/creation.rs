@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,7 @@ impl RuntimeParent {
         // A tracer is a thread. When it ends, the kernel detaches it from all that it traces.
         let pid = self.pid();
         thread::scope(|scope| {
-            let (ready, is_ready) = std::sync::mpsc::channel();
+            let (ready, is_ready) = mpsc::channel();
             let tracer = scope.spawn(move || observe(pid, program, &ready));
             let is_traced = is_ready.recv().is_ok();
             let launched = if is_traced { self.launch(1).map(|_| ()) } else { Ok(()) };
@@ -34,8 +35,9 @@ impl RuntimeParent {
     }
 }
 
-/// Traces a process until a process that it created has executed the program. Sends when it traces.
-fn observe(pid: Pid, program: &Path, ready: &std::sync::mpsc::Sender<()>) -> Result<String, LabError> {
+/// Traces a process until a new process of it has executed the program. Sends a message to `ready`
+/// once it traces. Returns how the new process was created.
+fn observe(pid: Pid, program: &Path, ready: &Sender<()>) -> Result<String, LabError> {
     let mut tracer = Tracer::new();
     let threads = fs::read_dir(format!("/proc/{}/task", pid.0)).map_err(LabError::doing("read the threads"))?;
     let threads = threads.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());

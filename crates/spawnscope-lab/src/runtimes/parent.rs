@@ -24,8 +24,8 @@ pub struct RuntimeParent {
     name: String,
 }
 
-/// The peak memory while it is filled, as a multiple of its size: the value of a variable, and a
-/// copy.
+/// The peak memory of a launcher while it fills its memory, as a multiple of the size that it is
+/// given: bash has the value of its variable and a copy.
 pub const FILL_MEMORY_FACTOR: u64 = 2;
 /// The interval between checks for an interruption while memory is filled.
 const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };

@@ -128,7 +128,7 @@ pub(super) fn foreign_code(context: &RuleContext<'_, '_>, launches: &[u32]) -> O
     let mut known: HashMap<_, Option<(Owner, &[u8])>> = HashMap::new();
     let mut files: BTreeMap<(Owner, &[u8]), usize> = BTreeMap::new();
     for &launch in launches {
-        // Most launches have the code of others.
+        // Many launches are requested at the same place, whose owner is found once.
         let launcher = context.forest().launcher(launch as usize);
         let place =
             (context.sites.number_of(launch as usize), launcher.map(ptr::from_ref), context.given[launch as usize]);
