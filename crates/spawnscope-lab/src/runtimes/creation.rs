@@ -36,7 +36,8 @@ impl RuntimeParent {
 }
 
 /// Traces a process until a new process of it has executed the program. Sends a message to `ready`
-/// once it traces. Returns how the new process was created.
+/// once it traces. Returns how the new process was created. The creator may be preempted before it
+/// stops, and then the new process stops at its exec first.
 fn observe(pid: Pid, program: &Path, ready: &Sender<()>) -> Result<String, LabError> {
     let mut tracer = Tracer::new();
     let threads = fs::read_dir(format!("/proc/{}/task", pid.0)).map_err(LabError::doing("read the threads"))?;
@@ -45,7 +46,7 @@ fn observe(pid: Pid, program: &Path, ready: &Sender<()>) -> Result<String, LabEr
         tracer.seize(Pid(thread), Options::CREATION | Options::EXEC).map_err(LabError::doing("trace a runtime"))?;
     }
     let _ = ready.send(());
-    let (mut found, mut helper) = (None, String::new());
+    let (mut found, mut helper, mut is_executed) = (None, String::new(), false);
     let end = Instant::now() + LIMIT;
     while Instant::now() < end {
         let Some(event) = tracer.next_event() else {
@@ -60,18 +61,20 @@ fn observe(pid: Pid, program: &Path, ready: &Sender<()>) -> Result<String, LabEr
             Stop::Exec { .. } => {
                 let executed = fs::read_link(format!("/proc/{}/exe", thread.0)).unwrap_or_default();
                 if executed == program {
-                    return found.map(|name| name.to_owned() + &helper).ok_or_else(|| {
-                        LabError::Invalid("the program was executed by a process that is not new".to_owned())
-                    });
+                    is_executed = true;
+                } else {
+                    let name = executed.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                    helper = format!(" of {name}");
                 }
-                let name = executed.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                helper = format!(" of {name}");
             }
             _ => {}
         }
+        if let Some(name) = found.filter(|_| is_executed) {
+            return Ok(name.to_owned() + &helper);
+        }
         tracer.pass_on(thread, stop);
     }
-    Err(LabError::Invalid("the program was not executed".to_owned()))
+    Err(LabError::Invalid("no new process executed the program".to_owned()))
 }
 
 /// Returns the name of the call that a thread is in. posix_spawn gives the new process a stack of
