@@ -47,20 +47,33 @@ impl Tracing {
                 self.waits.on_launch(parent.pid, creator, child, process.shares_memory);
             }
             self.install_in_creator(creator);
-            let chain = call.and_then(|call| self.find_call_site(creator, parent.launch, call, &mut process));
             let create = self.launchers.on_launch(creator);
             let launch = self.add_launch(at, Some((parent.launch, parent.task)), process, call, create);
-            if let Some(chain) = chain {
+            // Reading the creator's memory takes time. Only a process on the creator's stack would change what is read.
+            if call.is_some_and(|call| is_separate || !call.shares_stack) && !self.is_asked_later(parent.launch) {
+                self.start_early(child);
+            }
+            if let Some(chain) = call.and_then(|call| self.find_call_site(creator, parent.launch, call, launch)) {
                 self.report(at, launch, TaskId(launch.0), EventKind::Called(Arc::new(chain)));
             }
         }
-        if self.early.remove(&child).is_some() {
-            self.handle_start(child);
+        self.start_early(child);
+    }
+
+    /// Starts a new thread or process if it has stopped already.
+    fn start_early(&mut self, tid: Pid) {
+        if self.early.remove(&tid).is_some() {
+            self.handle_start(tid);
         }
     }
 
+    /// Whether new processes of this one may have to stop until their script line is known.
+    fn is_asked_later(&mut self, parent: LaunchId) -> bool {
+        self.processes.process(parent).is_some_and(|parent| parent.program.is_asked_later())
+    }
+
     /// Returns the script line that requested the launch, if it is already known. Copies the creator's program to the new process.
-    fn find_call_site(&mut self, thread: Pid, parent: LaunchId, call: CloneCall, child: &mut Process) -> Option<Chain> {
+    fn find_call_site(&mut self, thread: Pid, parent: LaunchId, call: CloneCall, child: LaunchId) -> Option<Chain> {
         let parent = self.processes.process(parent)?;
         let creator = Creator {
             process: parent.pid,
@@ -70,7 +83,10 @@ impl Tracing {
             is_spawn: call.is_spawn(),
         };
         let (chain, shell) = lines::call_site(&mut self.interpreters, creator);
-        (child.program, child.shell) = (parent.program.clone(), shell);
+        let program = parent.program.clone();
+        if let Some(child) = self.processes.process(child) {
+            (child.program, child.shell) = (program, shell);
+        }
         chain
     }
 
@@ -150,9 +166,8 @@ impl Tracing {
         let Some(process) = self.processes.process(launch) else {
             return;
         };
-        let stops_soon = process.setup.is_some() && process.has_traced_calls();
         let creator_stopped = process.created.as_ref().map(|(at, _)| *at);
-        process.first_stop = counts_waits.then(|| FirstStop::read(pid, creator_stopped, stops_soon)).flatten();
+        process.first_stop = counts_waits.then(|| FirstStop::read(pid, creator_stopped)).flatten();
         process.first_run = (!counts_waits).then(clock::now);
         if let Some((at, _)) = &mut process.created
             && let Some(first_stop) = &process.first_stop

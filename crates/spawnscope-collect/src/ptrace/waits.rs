@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 
@@ -21,6 +22,8 @@ use spawnscope_system::{clock, memory, procfs};
 pub(super) const MIN_OFF_NS: u64 = 100_000;
 /// Maximum number of threads whose counters are read, each through a file that stays open.
 const MAX_THREADS: usize = 64;
+/// The recorder has few open files if a new one gets a descriptor below this.
+pub(super) const FEW_FILES: RawFd = 256;
 /// Offset in bytes of the pid in a siginfo about a child.
 const SIGINFO_PID: u64 = 16;
 /// Results of a call that a signal has interrupted: EINTR, and the kernel's own ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and
@@ -271,20 +274,19 @@ pub(super) struct FirstStop {
     pub(super) created: Nanos,
     /// How long it was in the run queue until the stop.
     waited: Nanos,
-    /// The file with its counters, if its second stop follows soon. A process that never stops again must not keep a file open.
+    /// The file with its counters, if few files are open: a process that never stops again would keep it.
     schedstat: Option<File>,
 }
 
 impl FirstStop {
-    /// Reads the counters of a process at its first stop, before it is resumed. `creator_stopped`: when its creator stopped. `stops_soon`: its
-    /// next stop will be its first system call.
-    pub(super) fn read(process: Pid, creator_stopped: Option<Nanos>, stops_soon: bool) -> Option<FirstStop> {
+    /// Reads the counters of a process at its first stop, before it is resumed. `creator_stopped`: when its creator stopped.
+    pub(super) fn read(process: Pid, creator_stopped: Option<Nanos>) -> Option<FirstStop> {
         let schedstat = open_schedstat(process)?;
         let counters = read_counters(&schedstat)?;
         Some(FirstStop {
             created: creation_time(&counters, creator_stopped),
             waited: Nanos(counters.delayed),
-            schedstat: stops_soon.then_some(schedstat),
+            schedstat: (schedstat.as_raw_fd() < FEW_FILES).then_some(schedstat),
         })
     }
 

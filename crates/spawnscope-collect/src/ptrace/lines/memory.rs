@@ -1,34 +1,104 @@
 //! Reads the memory of a stopped process page by page. The data of an interpreter is spread over few pages, and each page is read only once
-//! per stop.
+//! per stop. Most launches of a process need the pages of the launch before, so these are read first.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use spawnscope_data::event::Pid;
 use spawnscope_system::memory;
 
+use crate::ptrace::waits::FEW_FILES;
+
 /// Number of bytes read at a time. The machine's page size may be larger.
 const PAGE: usize = 4096;
+/// Maximum number of pages that are read in advance.
+const MAX_PAGES: usize = 64;
+
+/// What is kept between the launches of a process. Its children begin with a copy.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownMemory {
+    /// The process that has launched, and from its second launch on its /proc/PID/mem. After a fork, process_vm_readv
+    /// copies each page that it reads, because it pins pages (`FAULT_FLAG_UNSHARE` in mm/gup.c). The file does not.
+    file: Option<(Pid, Option<Arc<File>>)>,
+    /// The addresses of the pages that were read, in order.
+    pages: Vec<u64>,
+}
 
 /// The pages read so far.
 pub(super) struct Memory {
     process: Pid,
-    /// Address and readable bytes of each page.
-    pages: Vec<(u64, Vec<u8>)>,
+    file: Option<Arc<File>>,
+    pages: Vec<Page>,
+    /// What was read, one page after the other.
+    bytes: Vec<u8>,
+}
+
+struct Page {
+    address: u64,
+    /// Where it is in `bytes`, and how many bytes of it are readable.
+    at: usize,
+    length: usize,
+    is_used: bool,
 }
 
 impl Memory {
-    pub(super) fn new(process: Pid) -> Memory {
-        Memory { process, pages: Vec::new() }
+    pub(super) fn new(process: Pid, known: &KnownMemory) -> Memory {
+        let file = known.file.as_ref().filter(|(launcher, _)| *launcher == process).map(|(_, file)| {
+            file.clone().or_else(|| File::open(format!("/proc/{}/mem", process.0)).ok().map(Arc::new))
+        });
+        let mut memory = Memory { process, file: file.flatten(), pages: Vec::new(), bytes: Vec::new() };
+        let mut rest = &known.pages[..known.pages.len().min(MAX_PAGES)];
+        while let [first, ..] = rest {
+            let adjacent = |(index, address): &(usize, &u64)| **address == first + (index * PAGE) as u64;
+            let count = rest.iter().enumerate().take_while(adjacent).count();
+            memory.add(*first, count, false);
+            rest = &rest[count..];
+        }
+        memory
+    }
+
+    /// Reads adjacent pages.
+    fn add(&mut self, address: u64, count: usize, is_used: bool) {
+        let read = match &self.file {
+            Some(file) => {
+                let mut bytes = vec![0; count * PAGE];
+                let length = file.read_at(&mut bytes, address).unwrap_or(0);
+                bytes.truncate(length);
+                bytes
+            }
+            None => memory::read(self.process, address, count * PAGE),
+        };
+        for (index, page) in read.chunks(PAGE).enumerate() {
+            let address = address + (index * PAGE) as u64;
+            self.pages.push(Page { address, at: self.bytes.len(), length: page.len(), is_used });
+            self.bytes.extend(page);
+        }
+    }
+
+    /// Returns what the next launch needs.
+    pub(super) fn known(&self) -> KnownMemory {
+        let mut pages: Vec<u64> = self.pages.iter().filter(|page| page.is_used).map(|page| page.address).collect();
+        pages.sort_unstable();
+        // Other files may be needed more.
+        let file = self.file.clone().filter(|file| file.as_raw_fd() < FEW_FILES);
+        KnownMemory { file: Some((self.process, file)), pages }
     }
 
     /// Returns the readable bytes from `address` to the end of its page.
     fn rest_of_page(&mut self, address: u64) -> &[u8] {
         let within = address as usize % PAGE;
-        let start = address - within as u64;
-        let known = self.pages.iter().position(|(page, _)| *page == start);
-        let at = known.unwrap_or_else(|| {
-            self.pages.push((start, memory::read(self.process, start, PAGE)));
-            self.pages.len() - 1
+        let address = address - within as u64;
+        let position = |memory: &Memory| memory.pages.iter().position(|page| page.address == address);
+        let index = position(self).or_else(|| {
+            self.add(address, 1, true);
+            position(self)
         });
-        self.pages[at].1.get(within..).unwrap_or_default()
+        let Some(index) = index else { return &[] };
+        let page = &mut self.pages[index];
+        page.is_used = true;
+        self.bytes[page.at..][..page.length].get(within..).unwrap_or_default()
     }
 
     /// Reads the bytes at an address; returns `None` if they cannot all be read.
@@ -73,7 +143,29 @@ mod tests {
     use super::*;
 
     fn own() -> Memory {
-        Memory::new(Pid(std::process::id().cast_signed()))
+        Memory::new(Pid(std::process::id().cast_signed()), &KnownMemory::default())
+    }
+
+    #[test]
+    fn the_pages_of_the_launch_before_are_read_in_advance() {
+        let bytes: Vec<u8> = (0..4 * PAGE).map(|at| (at % 251) as u8).collect();
+        let first = (bytes.as_ptr() as u64).next_multiple_of(PAGE as u64);
+        let [second, third] = [1, 2].map(|page| first + page * PAGE as u64);
+        let known = KnownMemory { file: None, pages: vec![0, first, second] };
+        let mut memory = Memory::new(own().process, &known);
+        assert_eq!(memory.pages.len(), 2, "without the page that is not mapped");
+        let mut read = [0; 4];
+        for address in [first, third] {
+            memory.fill(&mut read, address).unwrap();
+            assert_eq!(read, bytes[(address - bytes.as_ptr() as u64) as usize..][..4]);
+        }
+        let known = memory.known();
+        assert_eq!(known.pages, [first, third]);
+        let mut again = Memory::new(own().process, &known);
+        assert!(again.file.is_some() && again.pages.len() == 2);
+        again.fill(&mut read, second).unwrap();
+        assert_eq!(read, bytes[(second - bytes.as_ptr() as u64) as usize..][..4]);
+        assert!(Memory::new(Pid(1), &known).file.is_none(), "the file of another process");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use spawnscope_data::event::{Chain, Pid};
 use spawnscope_system::procfs;
 use spawnscope_system::ptrace::{CallInfo, Registers};
 
+use self::memory::KnownMemory;
 use self::readers::{Reader, ScriptCall};
 pub(super) use self::shell::Shell;
 use self::shell::ShellSetup;
@@ -42,6 +43,7 @@ pub(crate) struct RunningInterpreter {
     bias: u64,
     /// Whether the process is in a nested pid namespace. Determined only for Python, where it matters.
     is_nested: bool,
+    memory: KnownMemory,
 }
 
 /// What is known about the program of a process.
@@ -56,6 +58,17 @@ pub(crate) enum Program {
         entry_point: u64,
     },
     Interpreter(RunningInterpreter),
+}
+
+impl Program {
+    /// Whether the call site of a child may become known only when the child runs.
+    pub(super) fn is_asked_later(&self) -> bool {
+        match self {
+            Program::Other => false,
+            Program::Unexamined { .. } => true,
+            Program::Interpreter(running) => matches!(running.interpreter.layout, Layout::Dash(_)),
+        }
+    }
 }
 
 /// The interpreters found so far.
@@ -115,11 +128,12 @@ impl Interpreters {
             bias: entry_point.wrapping_sub(interpreter.entry_point),
             interpreter,
             is_nested: is_python && procfs::innermost_id(process).is_some_and(|innermost| innermost != process),
+            memory: KnownMemory::default(),
         })
     }
 
     /// Returns the interpreter that a process runs, if any.
-    fn interpreter_of<'a>(&mut self, process: Pid, program: &'a mut Program) -> Option<&'a RunningInterpreter> {
+    fn interpreter_of<'a>(&mut self, process: Pid, program: &'a mut Program) -> Option<&'a mut RunningInterpreter> {
         if let Program::Unexamined { entry_point } = *program {
             *program = self.running(process, entry_point).map_or(Program::Other, Program::Interpreter);
         }
@@ -165,8 +179,8 @@ pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -
     let Some(running) = interpreters.interpreter_of(process, program) else {
         return (None, Shell::default());
     };
-    let mut reader = Reader::new(thread, running.bias);
-    match &running.interpreter.layout {
+    let mut reader = Reader::new(thread, running);
+    let found = match &running.interpreter.layout {
         Layout::Bash(layout) => {
             let (called, child) = reader.bash(layout, &shell.task());
             (called.and_then(script_chain), Shell::of(&child))
@@ -186,7 +200,9 @@ pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -
             (make_chain(&mut reader, layout, thread, &mut interpreters.makefiles), Shell::default())
         }
         Layout::Zsh(layout) => (reader.zsh(layout).and_then(script_chain), Shell::default()),
-    }
+    };
+    running.memory = reader.known_memory();
+    found
 }
 
 /// Returns the chain; `None` if no frame is known.
@@ -259,7 +275,7 @@ impl Shell {
         let Layout::Dash(layout) = &running.interpreter.layout else {
             return None;
         };
-        let (called, own, function_line) = Reader::new(process, running.bias).own_dash(layout, &self.task());
+        let (called, own, function_line) = Reader::new(process, running).own_dash(layout, &self.task());
         *self = Shell::of(&own);
         dash_chain(process, called?, function_line)
     }

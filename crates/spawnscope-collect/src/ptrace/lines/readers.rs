@@ -6,7 +6,8 @@ use std::ptr::NonNull;
 use spawnscope_data::event::Pid;
 use zerocopy::FromZeros;
 
-use super::memory::Memory;
+use super::RunningInterpreter;
+use super::memory::{KnownMemory, Memory};
 use crate::wire::*;
 
 /// The first members of `struct reader`.
@@ -58,6 +59,7 @@ pub(super) struct Reader {
     /// The structure of C, in words that are aligned as it is.
     words: Vec<u64>,
     memory: Box<Memory>,
+    /// An address in the process minus the same address in the ELF file.
     bias: u64,
 }
 
@@ -65,13 +67,17 @@ pub(super) struct Reader {
 pub(super) type ScriptCall = (WireScriptCalled, Vec<u8>);
 
 impl Reader {
-    /// `bias`: an address in the process minus the same address in the ELF file.
-    pub(super) fn new(process: Pid, bias: u64) -> Reader {
+    pub(super) fn new(process: Pid, running: &RunningInterpreter) -> Reader {
         // SAFETY: returns a constant.
         let bytes = unsafe { spawnscope_reader_bytes() };
         let mut words = SPARE_WORDS.take();
         words.resize(bytes.div_ceil(size_of::<u64>()), 0);
-        Reader { words, memory: Box::new(Memory::new(process)), bias }
+        Reader { words, memory: Box::new(Memory::new(process, &running.memory)), bias: running.bias }
+    }
+
+    /// Returns what the reader of the next launch needs.
+    pub(super) fn known_memory(&self) -> KnownMemory {
+        self.memory.known()
     }
 
     fn head(&mut self) -> *mut Head {
