@@ -118,6 +118,8 @@ impl Trace {
     }
 
     fn read(&mut self) {
+        // Before the trace is read, so that it then contains all of the start-up files.
+        let has_started_up = self.profile.read_at(&mut [0], 0).is_ok_and(|count| count > 0);
         // Errors would only mean that there is nothing.
         let _ = self.trace.read_to_end(&mut self.rest);
         let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -129,7 +131,7 @@ impl Trace {
                 self.begin(depth, text);
             }
         }
-        if !self.has_started_up && self.profile.read_at(&mut [0], 0).is_ok_and(|count| count > 0) {
+        if has_started_up && !self.has_started_up {
             self.has_started_up = true;
             self.stack.clear();
         }
