@@ -1,11 +1,13 @@
 //! The lab on a terminal: the list of experiments, the machine, each experiment, and the end of the output.
 
 use super::table::{self, INDENT};
-use super::values::{describe_fit, describe_machine, format_estimate, interruption, is_shown, load_warning};
+use super::values::{
+    describe_fit, describe_machine, format_estimate, interruption, is_shown, load_warning, title_and_unit,
+};
 use crate::lab::experiments::Experiment;
 use crate::lab::harness::Estimate;
 use crate::lab::machine::Machine;
-use crate::lab::outcome::{Outcome, Report, label};
+use crate::lab::outcome::{Outcome, Report, Unit, label};
 use crate::present::page::{Page, plain};
 use crate::present::palette::{PLAIN, QUIET, TITLE, WARNING};
 use crate::present::text::escape;
@@ -55,7 +57,7 @@ pub fn experiment(outcome: &Outcome, full: bool, width: usize) -> String {
 /// case.
 fn conclusions(outcome: &Outcome) -> Vec<String> {
     if !outcome.fits.is_empty() {
-        return outcome.fits.iter().map(describe_fit).collect();
+        return outcome.fits.iter().map(describe_fit).chain(without_slope(outcome)).collect();
     }
     let Some(measured) = outcome.columns.iter().find(|column| !column.is_key) else { return Vec::new() };
     let cases = outcome.rows.iter().filter_map(|row| {
@@ -71,6 +73,20 @@ fn conclusions(outcome: &Outcome) -> Vec<String> {
     let [low, high] = [lowest, highest].map(|estimate| format_estimate(estimate, measured.unit));
     let times = highest.median / lowest.median;
     vec![format!("{}: from {low} ({least}) to {high} ({most}), {times:.1} times as much", measured.title)]
+}
+
+/// Describes the series to which no line was fitted.
+fn without_slope(outcome: &Outcome) -> Vec<String> {
+    let unit = outcome.chart.as_ref().map_or(Unit::Count, |chart| title_and_unit(outcome, &chart.y).1);
+    let others = outcome.series().into_iter().filter(|(series, _)| outcome.fits.iter().all(|fit| fit.series != *series));
+    let range = |(series, points): (String, Vec<(f64, &Estimate)>)| {
+        let mut shown: Vec<&Estimate> = points.into_iter().map(|(_, estimate)| estimate).collect();
+        shown.retain(|estimate| is_shown(estimate));
+        shown.sort_by(|one, other| one.median.total_cmp(&other.median));
+        let [low, high] = [shown.first()?, shown.last()?].map(|estimate| format_estimate(estimate, unit));
+        Some(format!("{series}: {low} to {high}, no slope beyond the noise"))
+    };
+    others.filter_map(range).collect()
 }
 
 /// Renders the end of the output: how busy the machine was, and which experiments are missing.
