@@ -136,7 +136,7 @@ impl Log {
         let mut all = vec![
             (Missing::SCHEDULER, "CPU times, waits for a CPU, and what ends some waits"),
             (Missing::FIRST_WAITS, "queue"),
-            (Missing::UNTRACED_TIMES, "strace slows launches 2 to 6 times, so times and savings are those of the log"),
+            (Missing::UNTRACED_TIMES, "strace slows launches 2 to 10 times, so times and savings are those of the log"),
         ];
         if !self.tracker.has_loader_calls {
             all.push(("the loader's system calls", "load"));
