@@ -2,7 +2,7 @@
 """Checks that three engines give the same answers: spawnscope-fleet (DuckDB), ClickHouse (chdb) and Spark, which runs on a local cluster of
 two workers and on a standalone master with two workers.
 
-    fleet/tests/engines_agree.py [--jobs 200] [--launches 300000] [--store]
+    fleet/tests/engines_agree.py [--jobs 40] [--launches 300000] [--store]
 
 Makes a dataset of a fortnight, with a line that became expensive on day 9 and a slow machine. All engines must find these two, and nothing else.
 Then jobs get odd names or none, some files lack a column, and the files of a job are merged: the engines must still agree. With --store, the same
@@ -111,7 +111,7 @@ def ask_store(dataset, expected):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--jobs", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=40)
     parser.add_argument("--launches", type=int, default=300_000)
     parser.add_argument("--store", action="store_true")
     return parser.parse_args()
