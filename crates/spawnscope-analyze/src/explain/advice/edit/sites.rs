@@ -121,7 +121,7 @@ impl ShellSite {
         self.edit_of(context, program, &self.launches, form)
     }
 
-    /// Returns the edit of the calls that made these launches.
+    /// Returns the edit of the calls that made these launches, which ascend.
     pub(in crate::explain::advice) fn edit_of(
         &self,
         context: &RuleContext<'_, '_>,
@@ -136,11 +136,8 @@ impl ShellSite {
                 return None;
             }
             let call = arguments_of(exec).into_iter().map(|argument| argument.to_vec()).collect();
-            if launches.contains(index) {
-                calls.insert(call)
-            } else {
-                others.insert(call)
-            };
+            let is_own = launches.binary_search(index).is_ok();
+            if is_own { calls.insert(call) } else { others.insert(call) };
         }
         let dialect = Dialect::of_parent(context.forest(), *self.launches.first()? as usize)?;
         let mut all = launches.iter().map(|index| context.launch(*index));
