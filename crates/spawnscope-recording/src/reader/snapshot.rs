@@ -96,7 +96,8 @@ impl<'f> Snapshot<'f> {
     }
 
     pub(super) fn slices(&self, handle: &mut dyn FnMut(SliceRow)) -> Result<Contradictions, RecordError> {
-        let (_, mut index) = self.texts()?;
+        // Only the ids of texts are needed: `recording` reads the texts and compares them with their checksum.
+        let mut index = Index { texts: Ids::new(self.ids::<TextRow>()?), ..Index::default() };
         (_, index.objects) = self.objects(&index)?;
         let info = self.info()?;
         self.begin_checks()?;
@@ -115,8 +116,7 @@ impl<'f> Snapshot<'f> {
     }
 
     pub(super) fn samples(&self, handle: &mut dyn FnMut(SampleRow)) -> Result<Contradictions, RecordError> {
-        let (_, mut index) = self.texts()?;
-        self.stacks(&mut index)?;
+        let index = Index { stacks: Ids::new(self.ids::<StackRow>()?), ..Index::default() };
         let mut checker = self.span_checker(self.info()?.last_event)?;
         self.begin_checks()?;
         self.each(&index, |row| {
