@@ -305,6 +305,20 @@ fn a_shell_that_only_execs_a_program_can_be_removed() {
 }
 
 #[test]
+fn a_program_that_got_the_command_of_its_only_child_is_a_wrapper() {
+    for (argv, is_wrapper) in [("timeout 9 dirname a/b", true), ("mydirname a/b", false), ("timeout 9", false)] {
+        let mut serial = Serial::new();
+        let argv: Vec<&str> = argv.split(' ').collect();
+        let wrapper = serial.launch(&Spans { run: 5_000_000, ..Spans::USUAL }, Some(("/usr/bin/timeout", &argv)));
+        let first_run = serial.builder.row(wrapper).first_run.unwrap().0;
+        serial.builder.launch(wrapper, first_run + 2_000_000, &Spans::USUAL, DIRNAME);
+        let prediction = predict(&serial.finish(), &Constants::default(), &[(Change::Direct, &[wrapper])]);
+        assert_eq!(!prediction.changed[0].is_empty(), is_wrapper, "{argv:?}");
+        assert_eq!(prediction.predicted < prediction.wall, is_wrapper, "{argv:?}");
+    }
+}
+
+#[test]
 fn a_program_given_by_its_path_is_not_searched_for() {
     let mut serial = Serial::new();
     let launch = serial.launch(&Spans { setup: 100_000, ..Spans::USUAL }, DIRNAME);

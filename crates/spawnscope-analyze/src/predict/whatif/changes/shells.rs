@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::launch::{Exec, Launch, base_name};
+use crate::model::launch::{Exec, base_name};
 use crate::model::phases::Phase;
 use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
@@ -45,9 +45,9 @@ pub(super) fn direct(context: WhatIf<'_, '_>, launches: &[u32], adjustments: &mu
             (start..last).for_each(|exec| remove_exec(launch, exec, adjustments));
             move_exec(launch, &each.execs, [start, last], adjustments);
             adjustments.remove_within(forest, &chains::launched_between(forest, launch, start, last));
-        } else if let Some(child) = wrapped_child(forest, launch).filter(|_| is_script(each)) {
+        } else if let Some(child) = wrapped_child(forest, launch).filter(|child| is_wrapper(forest, launch, *child)) {
             remove_launcher(forest, launch, child, adjustments);
-            // The script may do work of its own that must still be done.
+            // The wrapper may do work of its own that must still be done.
             adjustments.uncertainty_ns += each.cpu_phases.ns(Phase::Run) / 2.0;
         } else {
             continue;
@@ -70,8 +70,16 @@ fn chain_starts(forest: &Forest<'_>, timelines: &Timelines, launches: &[u32]) ->
     launches.iter().map(median).collect()
 }
 
-fn is_script(launch: &Launch<'_>) -> bool {
-    matches!(&launch.execs[..], [only] if only.interpreter().is_some() || is_shell(base_name(only.path())))
+/// Whether a launch is there for its only child: it is a script, or got the child's command as its
+/// last arguments, as `timeout 20 program argument` does.
+fn is_wrapper(forest: &Forest<'_>, launch: u32, child: u32) -> bool {
+    let [only] = &forest.launches[launch as usize].execs[..] else { return false };
+    let command = forest.launches[child as usize].execs.first().map(|exec| exec.argv());
+    let is_given = |command: &[u8]| {
+        let before = only.argv().strip_suffix(command).filter(|_| !command.is_empty());
+        before.is_some_and(|before| before.ends_with(b"\0"))
+    };
+    only.interpreter().is_some() || is_shell(base_name(only.path())) || command.is_some_and(is_given)
 }
 
 /// Removes one of several execs, with the work of its program.
