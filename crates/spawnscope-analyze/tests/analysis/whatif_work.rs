@@ -17,9 +17,8 @@ fn work_done_in_process_keeps_no_launch() {
     let predicted = predict(&recorded, &Default::default(), &[(Change::InProcess, &launches)]);
     let gone = 20 * (Spans::USUAL.total() - Spans::USUAL.run);
     let saving = predicted.wall.since(predicted.predicted).0;
-    // The start-up of a program in machine code is estimated between half of its exec and load and the whole run.
-    let start_up = ((Spans::USUAL.exec + Spans::USUAL.load) / 2).midpoint(5_000_000);
-    assert_eq!(saving, gone + 20 * start_up, "{predicted:?}");
+    // The start-up is estimated between seven tenths of equal runs and the whole run.
+    assert_eq!(saving, gone + 20 * 4_250_000, "{predicted:?}");
     assert!(predicted.saving()[1].0 < saving / 2, "the start-up is uncertain: {predicted:?}");
 }
 

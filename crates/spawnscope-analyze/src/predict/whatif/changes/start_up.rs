@@ -54,7 +54,7 @@ impl<'c, 'a> StartUps<'c, 'a> {
         FixedPart::recorded(self.forest, batch, run, &start_up, exec_and_load).unwrap_or_else(|| {
             match self.are_recorded {
                 true => FixedPart::without_input(run, first.cpu_phases.get(Phase::Run).is_some()),
-                false => FixedPart::estimated(run, &start_up, exec_and_load),
+                false => FixedPart::estimated(run),
             }
         })
     }
@@ -123,9 +123,6 @@ impl ShortestRun {
 /// with one file of a kilobyte, after its start-up, was compared with the CPU time that one more
 /// file takes in the same launch. The difference is what a launch does once.
 struct StartUpAssumptions {
-    /// The usual start-up between the loader and the work, as a multiple of the program's exec and
-    /// load.
-    usual: f64,
     /// What a program does once after it first uses an argument: memory for reading, code that runs
     /// for the first time, output. The usual and the largest plausible value, as multiples of the
     /// program's exec and load.
@@ -150,22 +147,17 @@ const REACH: f64 = 2.0;
 const LONG_START_UP: f64 = 0.5;
 
 impl StartUpAssumptions {
-    /// Programs in machine code, which prepare locales, memory and options. Of 30 programs such as
-    /// those of coreutils, on empty input, 25 took 0.3 to 0.8 times as long as their exec and load,
-    /// and all but one less than twice as long. What they do once after they first use an argument
-    /// took 0.03 to 0.16 times as long as their exec and load for 13 of 15 programs, 0.22 times for
-    /// one.
-    const COMPILED: StartUpAssumptions = StartUpAssumptions { usual: 0.5, later: [0.07, 0.2], end: 0.0 };
-    /// perl, which loads little of its library by itself: its start-up takes 1 to 1.1 times as long
-    /// as its exec and load. It reads its script after the start-up.
-    const PERL: StartUpAssumptions = StartUpAssumptions { usual: 1.0, later: [0.3, 0.6], end: 0.3 };
+    /// Programs in machine code. What they do once after they first use an argument took 0.03 to 0.16
+    /// times as long as their exec and load for 13 of 15 programs, 0.22 times for one.
+    const COMPILED: StartUpAssumptions = StartUpAssumptions { later: [0.07, 0.2], end: 0.0 };
+    /// perl, which reads its script after the start-up.
+    const PERL: StartUpAssumptions = StartUpAssumptions { later: [0.3, 0.6], end: 0.3 };
     /// Node, which maps a prepared snapshot of its library, and cleans up little at its end.
-    const NODE: StartUpAssumptions = StartUpAssumptions { usual: 20.0, later: [0.07, 0.2], end: 0.05 };
-    /// Other interpreters, which load a library of their language. The start-up of python3 takes 12
-    /// to 20 times as long as its exec and load. At its end, python3 cleans up for about a seventh
-    /// of the start-up time: with zero to sixty imports, everything that it did once after its
-    /// start-up took 0.15 to 0.21 of the start-up time.
-    const INTERPRETED: StartUpAssumptions = StartUpAssumptions { usual: 15.0, later: [0.07, 0.2], end: 0.15 };
+    const NODE: StartUpAssumptions = StartUpAssumptions { later: [0.07, 0.2], end: 0.05 };
+    /// Other interpreters. At its end, python3 cleans up for about a seventh of the start-up time: with
+    /// zero to sixty imports, everything that it did once after its start-up took 0.15 to 0.21 of the
+    /// start-up time.
+    const INTERPRETED: StartUpAssumptions = StartUpAssumptions { later: [0.07, 0.2], end: 0.15 };
 
     fn of(launch: &Launch<'_>) -> StartUpAssumptions {
         let runtime = launch.execs.last().map(|exec| Runtime::named(exec.program_name()));
@@ -181,13 +173,11 @@ impl StartUpAssumptions {
 }
 
 impl FixedPart {
-    /// Estimates the fixed part without recorded start-ups: between the usual start-up of such a
-    /// program and its shortest run, all of which may be start-up. As multiples of exec and load, the
-    /// start-ups of file, dpkg, openssl, nm, ar, pylint and javac take 4, 7, 8, 15, 20, 340 and 490.
-    fn estimated(run: ShortestRun, start_up: &StartUpAssumptions, exec_and_load: f64) -> FixedPart {
-        let least = run.not_work.min(start_up.usual * exec_and_load);
-        let likely = f64::midpoint(least, run.span);
-        FixedPart { likely, is_guess: true, ..FixedPart::default() }
+    /// Estimates the fixed part without recorded start-ups: most of the shortest run. The start-ups of
+    /// nine programs that run longer than their exec and load (such as python3, node, perl, jq, cc1 and
+    /// nm) took 0.84 of the shortest run or more, but that of gzip 0.02.
+    fn estimated(run: ShortestRun) -> FixedPart {
+        FixedPart { likely: f64::midpoint(run.not_work, run.span), is_guess: true, ..FixedPart::default() }
     }
 
     /// Estimates the fixed part of a program that uses neither an argument as a file nor its input,
