@@ -5,7 +5,7 @@ use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::WakerRow;
 
-use crate::builder::Spans;
+use crate::builder::{ROOT, Spans};
 use crate::recordings::DIRNAME;
 use crate::serial::{Serial, WAIT4, predict};
 use crate::slices::{created, ended, slice};
@@ -25,6 +25,27 @@ fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {
     // Four of the five launches are merged, and one stays alone.
     let saved = saved(&serial.finish(), &[(Change::Batch(4), &launches)]);
     assert_eq!(saved, 3 * LAUNCH);
+}
+
+#[test]
+fn batches_of_launches_that_ran_at_the_same_time_do_so_too() {
+    let mut serial = Serial::with_command("/usr/bin/xargs", &["xargs", "-P", "2", "-n", "1", "dirname"]);
+    let spans = Spans { run: 20_000_000, ..Spans::USUAL };
+    let shorter = Spans { run: spans.run - 500_000, ..spans };
+    let add_pair = |_| {
+        let awaited = serial.launch(&spans, DIRNAME);
+        let begin = serial.builder.row(awaited).created.unwrap().0;
+        let other = serial.builder.launch(ROOT, begin, &shorter, DIRNAME);
+        let row = serial.builder.row(other);
+        let (born, gone) = (row.created.unwrap().0, row.zombie.unwrap().0);
+        serial.slices.extend([created(other.0, born, spans.queue), ended(other.0, born + spans.queue, gone)]);
+        [awaited, other]
+    };
+    let launches: Vec<LaunchId> = (0..4).flat_map(add_pair).collect();
+    let prediction = predict(&serial.finish(), &Constants::default(), &[(Change::Batch(4), &launches)]);
+    // At least a quarter of the run is work, in two processes at a time.
+    let saved = prediction.saving()[0].0;
+    assert!(saved > 3 * spans.total() - 4 * spans.run / 4, "{saved}: {prediction:?}");
 }
 
 #[test]

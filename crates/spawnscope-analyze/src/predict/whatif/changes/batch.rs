@@ -1,7 +1,8 @@
 //! Merges launches of one program. The start-up that each of them repeats is saved; their work
 //! stays.
 
-use std::collections::{BTreeMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
 use super::start_up::{FixedPart, StartUps};
 use super::work::{RunParts, keep_work, work_time};
@@ -20,7 +21,8 @@ pub(super) fn batch(context: WhatIf<'_, '_>, launches: &[u32], size: u32, adjust
     let start_ups = StartUps::of(context, groups.iter().flatten());
     let mut affected = Vec::new();
     for group in &groups {
-        for batch in group.chunks(size.max(1) as usize).filter(|batch| batch.len() > 1) {
+        for batch in batches(context.forest, group, size.max(1) as usize).filter(|batch| batch.len() > 1) {
+            let batch = &batch[..];
             let fixed = start_ups.fixed_part(batch);
             match repeated_children(context.forest, batch) {
                 // One process still launches what each of them did, one after the other.
@@ -36,6 +38,24 @@ pub(super) fn batch(context: WhatIf<'_, '_>, launches: &[u32], size: u32, adjust
         }
     }
     affected
+}
+
+/// Divides the launches of a group into batches of at most `size`. If several launches ran at the
+/// same time, as with `xargs -P 2`, so do as many batches: they get the launches in turns.
+fn batches(forest: &Forest<'_>, group: &[u32], size: usize) -> impl Iterator<Item = Vec<u32>> {
+    let (mut ends, mut most) = (BinaryHeap::new(), 1);
+    for launch in group.iter().map(|launch| &forest.launches[*launch as usize]) {
+        while ends.peek().is_some_and(|Reverse(end)| Some(*end) <= launch.start()) {
+            ends.pop();
+        }
+        ends.push(Reverse(launch.end().unwrap_or(forest.end)));
+        most = most.max(ends.len());
+    }
+    let at_once = most.min(group.len().div_ceil(size));
+    let blocks = group.chunks(size * at_once);
+    blocks.flat_map(move |block| {
+        (0..at_once).map(move |turn| block.iter().skip(turn).step_by(at_once).copied().collect())
+    })
 }
 
 /// Returns the children of all launches of a batch but the first that do the same as a child of the
