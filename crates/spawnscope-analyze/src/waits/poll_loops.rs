@@ -235,10 +235,10 @@ fn runs_of_sleepers(timelines: &Timelines, reaps: &Reaps, mut sleepers: Vec<Slee
 }
 
 /// The threads and processes that some threads created, ordered by creator and time.
-struct Creations(Vec<(ThreadIndex, Nanos, ThreadIndex)>);
+pub(super) struct Creations(Vec<(ThreadIndex, Nanos, ThreadIndex)>);
 
 impl Creations {
-    fn by(timelines: &Timelines, creators: &BTreeSet<ThreadIndex>) -> Creations {
+    pub(super) fn by(timelines: &Timelines, creators: &BTreeSet<ThreadIndex>) -> Creations {
         if creators.is_empty() {
             return Creations(Vec::new());
         }
@@ -252,7 +252,11 @@ impl Creations {
     }
 
     /// Returns what a thread created from `from` up to just before `to`.
-    fn between(&self, creator: ThreadIndex, (from, to): (Nanos, Nanos)) -> impl Iterator<Item = ThreadIndex> + '_ {
+    pub(super) fn between(
+        &self,
+        creator: ThreadIndex,
+        (from, to): (Nanos, Nanos),
+    ) -> impl Iterator<Item = ThreadIndex> + '_ {
         let begun = self.0.partition_point(|(other, at, _)| (*other, *at) < (creator, from));
         let between = self.0[begun..].iter().take_while(move |(other, at, _)| *other == creator && *at < to);
         between.map(|(.., created)| *created)

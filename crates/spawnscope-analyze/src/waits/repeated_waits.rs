@@ -4,24 +4,27 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::model::external_wait::is_sleep;
-use crate::model::timeline::{ThreadIndex, Timelines};
-use crate::waits::poll_loops::{RESTART_SYSCALL, is_nap, may_interrupt};
+use crate::model::timeline::{ThreadIndex, Timelines, woken_at};
+use crate::waits::poll_loops::{Creations, RESTART_SYSCALL, is_nap, may_interrupt};
 use spawnscope_data::event::LeftCpu;
 use spawnscope_data::rows::SliceRow;
 
 /// Finds waits with a timeout that a thread repeated in the same call until another thread ended
-/// the last one. The thread waited for that all the time. Maps each wait that timed out to the last
+/// the last one. The thread waited for that all the time, unless it launched something in between. Maps each wait that timed out to the last
 /// one, both by slice. `threads` are those with waits that timed out.
 pub(super) fn find(timelines: &Timelines, threads: &BTreeSet<ThreadIndex>) -> HashMap<u32, u32> {
     let mut repeated = HashMap::new();
+    let creations = Creations::by(timelines, threads);
     for &thread in threads {
         let slices = timelines.slices(thread);
         let (mut naps, mut worked): (Vec<(u32, SliceRow)>, u64) = (Vec::new(), 0);
         for (index, slice) in slices.indices().zip(slices.iter()) {
             worked += slice.on_span.unwrap_or_default().0;
-            let is_repeated = naps
-                .last()
-                .is_some_and(|(_, last)| is_same_call(last, &slice) && worked <= last.wake_span.unwrap_or_default().0);
+            let is_repeated = naps.last().is_some_and(|(_, last)| {
+                let end = woken_at(last).unwrap_or(last.off);
+                let has_created = creations.between(thread, (end, slice.off)).next().is_some();
+                is_same_call(last, &slice) && worked <= last.wake_span.unwrap_or_default().0 && !has_created
+            });
             let is_wait = slice.reason == LeftCpu::Interruptible && !is_sleep(&slice);
             match (is_nap(&slice) && is_wait, is_wait && timelines.cause(thread, &slice).is_some()) {
                 (true, _) => {

@@ -6,13 +6,15 @@ use spawnscope_analyze::model::external_wait::ExternalWait;
 use spawnscope_analyze::model::timeline::Timelines;
 use spawnscope_analyze::path::critical_path::critical_path;
 use spawnscope_analyze::predict::whatif::Prediction;
+use spawnscope_analyze::predict::whatif::changes::Change;
+use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_analyze::waits::attribution::attributed_waits;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
 use crate::recordings::DIRNAME;
-use crate::serial::{BETWEEN, CLOCK_NANOSLEEP, Serial, WAIT4, thread, timelines_with, without};
+use crate::serial::{BETWEEN, CLOCK_NANOSLEEP, Serial, WAIT4, predict, thread, timelines_with, without};
 use crate::slices::{created, ended, slice};
 use crate::whatif::LAUNCH;
 
@@ -195,6 +197,36 @@ fn a_wait_that_times_out_and_is_repeated_is_one_wait() {
     let all = LAUNCHES as u64 * LAUNCH;
     assert!(saved.0.abs_diff(all) < all / 20, "{} of {all}", saved.0);
     assert!(critical.abs_diff(all) < all / 20, "{critical} of {all}");
+}
+
+#[test]
+fn a_loop_of_timed_waits_for_each_child_ends_with_the_child() {
+    const PSELECT6: u16 = 270;
+    let (half, late) = (1_500_000, 400_000);
+    let spans = Spans { run: 2_000_000, ..Spans::USUAL };
+    let mut serial = Serial::new();
+    let mut launches = Vec::new();
+    while launches.len() < LAUNCHES {
+        let life = spans.queue + spans.setup + spans.exec + spans.load + spans.run + spans.teardown;
+        launches.push(serial.launch_sleeping(&spans, DIRNAME.unwrap(), life + late));
+        let of_shell = serial.slices.iter().rposition(|slice| slice.task.0 == 1).unwrap();
+        let sleep = serial.slices.remove(of_shell);
+        let [on, off] = [sleep.off.0 - sleep.on_span.unwrap().0, sleep.off.0 + 5_000];
+        serial.slices.push(slice(1, on, off, [half, 0], PSELECT6, None));
+        let rest = life + late - half - 15_000;
+        serial.slices.push(slice(1, off + half, off + half + 10_000, [rest, 0], PSELECT6, None));
+    }
+    // The last wait of this kind is ended by a child, but none of the others was for that child.
+    serial.launch_waiting(&spans, DIRNAME, PSELECT6);
+    let last = serial.slices.iter().rposition(|slice| slice.task.0 == 1).unwrap();
+    let wait = &mut serial.slices[last];
+    wait.off.0 += 5_000;
+    wait.on_span = wait.on_span.map(|span| Nanos(span.0 + 5_000));
+    [wait.off_span, wait.wake_span] = [wait.off_span, wait.wake_span].map(|span| Some(span?.since(Nanos(5_000))));
+    let (recording, slices) = serial.finish();
+    let prediction = predict(&(recording, slices), &Constants::default(), &[(Change::ReapNow, &launches)]);
+    let saved = prediction.wall.since(prediction.predicted).0;
+    assert!(saved.abs_diff(LAUNCHES as u64 * late) < 100_000, "{saved}: {prediction:?}");
 }
 
 fn has_attributed_sleep(serial: Serial, naps: &[SliceRow]) -> bool {
