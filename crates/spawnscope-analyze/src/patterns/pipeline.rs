@@ -106,11 +106,12 @@ fn launches_that_are_read(forest: &Forest<'_>, timelines: &Timelines) -> Vec<boo
     };
     let reads: Vec<(ThreadIndex, Nanos)> = (0..timelines.threads.len() as ThreadIndex).flat_map(reads_of).collect();
     let is_read = |(index, launch): (usize, &Launch<'_>)| {
-        let (created, reaped) = launch.instants.created.get().zip(launch.instants.reaped.get())?;
+        let ended = launch.instants.reaped.get().or_else(|| launch.end());
+        let (created, ended) = launch.instants.created.get().zip(ended)?;
         let parent = forest.parent(index)? as ThreadIndex;
         let creator = timelines.threads[index].creator.get().unwrap_or(parent);
         let first = reads.partition_point(|read| *read < (creator, created));
-        reads.get(first).filter(|(thread, off)| *thread == creator && *off < reaped)
+        reads.get(first).filter(|(thread, off)| *thread == creator && *off < ended)
     };
     forest.launches.iter().enumerate().map(|launch| is_read(launch).is_some()).collect()
 }

@@ -134,10 +134,12 @@ impl Tracing {
                 return false;
             }
         };
-        let (enter, enter_cpu) = (clock::now(), clock::cpu_time_of(tid));
+        self.waits.on_exec_entered(tid);
         if number == libc::SYS_execve {
             self.note_exec_call(tid, thread.launch);
         }
+        // Not before, because finding the call takes a while.
+        let (enter, enter_cpu) = (clock::now(), clock::cpu_time_of(tid));
         let path = memory::read_string(tid, path, MAX_PATH).unwrap_or_default();
         let gains_privilege = !self.keeps_privilege && programs::gives_privilege(tid, &path);
         let call = ExecCall { enter, enter_cpu, path };

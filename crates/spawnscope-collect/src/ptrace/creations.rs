@@ -28,6 +28,7 @@ impl Tracing {
             return;
         };
         self.report_load(parent.launch, false);
+        self.report_idle(creator, parent, at);
         let is_native = self.processes.process(parent.launch).is_none_or(|process| process.is_native);
         let call = is_native.then(|| clone_call(creator)).flatten();
         let is_thread = match call {
@@ -169,10 +170,11 @@ impl Tracing {
         let creator_stopped = process.created.as_ref().map(|(at, _)| *at);
         process.first_stop = counts_waits.then(|| FirstStop::read(pid, creator_stopped)).flatten();
         process.first_run = (!counts_waits).then(clock::now);
-        if let Some((at, _)) = &mut process.created
-            && let Some(first_stop) = &process.first_stop
-        {
-            *at = first_stop.created;
+        if let Some((at, _)) = &mut process.created {
+            if let Some(first_stop) = &process.first_stop {
+                *at = first_stop.created;
+            }
+            process.begun = Some((*at, Nanos(0)));
         }
         self.report_launched(launch);
     }

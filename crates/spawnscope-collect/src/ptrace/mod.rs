@@ -2,9 +2,11 @@
 //! everything that it launches (`tracing`, `stops`). This file starts that thread and collects its
 //! events. docs/design/collectors.md says what ptrace can observe.
 
+mod blocked;
 mod calls;
 mod costs;
 mod creations;
+mod idle;
 mod image;
 mod launchers;
 pub(crate) mod lines;

@@ -35,6 +35,8 @@ pub(super) struct Process {
     pub(super) created: Option<(Nanos, Launched)>,
     /// The process's first stop, until its second stop.
     pub(super) first_stop: Option<FirstStop>,
+    /// When the process was created or has executed its program, and its CPU time at that moment.
+    pub(super) begun: Option<(Nanos, Nanos)>,
     /// When the process first ran, until this is reported.
     pub(super) first_run: Option<Nanos>,
     pub(super) setup: Option<Setup>,

@@ -66,7 +66,7 @@ impl Tracing {
             return self.resume(pid, Stop::Interrupted);
         };
         let launch = thread.launch;
-        self.leave_program(at, pid, launch);
+        self.leave_program(at, pid, thread);
         let info = CallInfo::read(pid).ok();
         let native = info.filter(|info| info.architecture == NATIVE_AUDIT_ARCH);
         let image = native.and_then(|info| Image::read(pid, info.stack_pointer));
@@ -115,7 +115,10 @@ impl Tracing {
     }
 
     /// Handles the end of the program that an exec has replaced, and of its other threads.
-    fn leave_program(&mut self, at: Nanos, pid: Pid, launch: LaunchId) {
+    fn leave_program(&mut self, at: Nanos, pid: Pid, thread: Thread) {
+        let launch = thread.launch;
+        let wait = self.waits.on_executed(pid, thread.task, at);
+        self.report_parent_wait(wait, at);
         self.waits.on_parent_released(pid, at);
         self.waits.on_exec(pid);
         self.launchers.forget(pid);
@@ -156,6 +159,9 @@ impl Tracing {
         };
         let process = self.processes.process(thread.launch);
         let is_executor = process.is_some_and(|process| process.is_executor) || programs::is_executor(&program);
+        if let Some(process) = self.processes.process(thread.launch) {
+            process.begun = Some((returned, return_cpu));
+        }
         let stops = is_executor || self.replaced.contains(&program) || self.launchers.is_enabled;
         let loaded = match image {
             Some(image) if !image.has_loader => Loaded::default(),
@@ -232,6 +238,8 @@ impl Tracing {
         if last_thread {
             self.waits.on_exiting(pid);
             self.report_load(thread.launch, true);
+            self.report_idle(tid, thread, at);
+            self.note_output(pid, thread.task, at);
         }
         let ends_process = had_threads && is_in_exit_group(tid);
         let exited = Exited {
@@ -256,12 +264,15 @@ impl Tracing {
         }
         let is_native = self.processes.process(thread.launch).is_some_and(|process| process.is_native);
         let activity = if is_native { waits::activity(tid) } else { Activity::Interrupted };
+        if let Activity::Asleep(call) = activity {
+            return self.waits.on_interrupted_sleep(tid, call);
+        }
         let wait = self.waits.wait_since_last_stop(tid);
         let at = wait.as_ref().map_or_else(clock::now, |(_, _, at)| *at);
         let slice = wait.and_then(|(slice, has_just_ended, _)| match activity {
             Activity::Waiting(call, _) => Some(Slice { syscall: Some(call), ..slice }),
             Activity::Working => Some(slice).filter(|_| has_just_ended),
-            Activity::Interrupted => None,
+            Activity::Asleep(_) | Activity::Interrupted => None,
         });
         if let Some(slice) = slice {
             self.report(at, thread.launch, thread.task, EventKind::Slice(slice));
@@ -271,9 +282,9 @@ impl Tracing {
         }
     }
 
-    /// Reports the wait of a parent for a child that has ended, if the parent's own calls do not show it.
-    fn report_wait_for(&mut self, child: Pid, at: Nanos) {
-        if let Some((waiting, slice)) = self.waits.on_end(child, at)
+    /// Reports the wait of a parent for a child, if the parent's own calls do not show it.
+    fn report_parent_wait(&mut self, wait: Option<(Pid, Slice)>, at: Nanos) {
+        if let Some((waiting, slice)) = wait
             && let Some(parent) = self.processes.thread(waiting).filter(|_| !self.launchers.is_watched(waiting))
         {
             self.report(at, parent.launch, parent.task, EventKind::Slice(slice));
@@ -289,7 +300,9 @@ impl Tracing {
         }
         self.launchers.forget(tid);
         self.waits.on_parent_released(tid, at);
-        self.report_wait_for(tid, at);
+        let task = self.processes.thread(tid).map(|thread| thread.task);
+        let wait = self.waits.on_end(tid, task, at);
+        self.report_parent_wait(wait, at);
         self.waits.forget(tid);
         let Some((thread, process)) = self.processes.remove(tid) else {
             return;

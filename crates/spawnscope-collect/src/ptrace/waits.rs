@@ -4,19 +4,24 @@
 //! several waits are unknown.
 //!
 //! Some parents do not stop for SIGCHLD, and each write of a child ends a read of the child's output. Therefore the parent is also examined
-//! when a child begins to exit. If it is then blocked in a wait for this child, or in a read of the child's output, it waits until the child
-//! has ended. All its waits since its last stop are reported as one if it has hardly run in between.
+//! when a child begins to exit. If it is then blocked in a call that the end of the child ends, it waits until the child has ended. All its
+//! waits since its last stop are reported as one if it has hardly run in between. In the same way, a parent may wait for the exec of its
+//! child: it reads a pipe that the exec closes.
+//!
+//! A parent that sleeps when a child ends sleeps on after its stop. Its sleep is reported at its next stop.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 
-use spawnscope_data::event::{LeftCpu, Nanos, Pid, Slice, Syscall};
+use spawnscope_data::event::{LeftCpu, Nanos, Pid, Slice, Syscall, TaskId, Wake, Waker};
 use spawnscope_system::ptrace::Registers;
-use spawnscope_system::{clock, memory, procfs};
+use spawnscope_system::{clock, memory};
+
+use super::blocked::{self, EndedBy};
+use super::idle::EndedWriters;
 
 /// Minimum length of a wait that is reported, in nanoseconds. A shorter one cannot be distinguished from the stops of the thread.
 pub(super) const MIN_OFF_NS: u64 = 100_000;
@@ -56,17 +61,32 @@ struct LaunchingThread {
     vfork_waits: u64,
     /// The call that the thread is blocked in (/proc/PID/task/TID/syscall).
     call: Option<File>,
+    /// Whether its process handles SIGCHLD, once this has been examined.
+    handles_signal: Option<bool>,
     /// The children that have begun to exit since the last stop, while the thread was waiting for them.
     awaited: Vec<AwaitedChild>,
+    /// The child that has begun to execute a program while the thread was reading a pipe.
+    executing: Option<AwaitedChild>,
+    sleep: Option<Sleep>,
+    /// The children that have ended since the last stop and may not have been reaped.
+    ended: Vec<Pid>,
 }
 
-/// A child that has begun to exit while its parent was waiting for it.
+/// A child that has begun to exit or to execute a program while its parent was waiting for that.
 #[derive(Clone, Copy, Debug)]
 struct AwaitedChild {
     child: Pid,
-    /// The call in which the parent waits for children; `None` if it reads the child's output.
     call: Option<Syscall>,
+    ended_by: EndedBy,
     counters: Counters,
+}
+
+/// A sleep during which a child has ended.
+#[derive(Clone, Copy, Debug)]
+struct Sleep {
+    call: Syscall,
+    /// How often the thread has got a CPU since the last stop, only to stop for the ends of children.
+    interruptions: u64,
 }
 
 #[derive(Debug, Default)]
@@ -76,6 +96,7 @@ pub(super) struct Waits {
     creators: HashMap<Pid, Pid>,
     /// The process and the thread that have created each running process.
     parents: HashMap<Pid, (Pid, Pid)>,
+    pub(super) ended_writers: EndedWriters,
 }
 
 impl Waits {
@@ -106,29 +127,72 @@ impl Waits {
 
     /// Call when a process begins to exit, before it closes its files.
     pub(super) fn on_exiting(&mut self, child: Pid) {
-        let Some((process, thread)) = self.parents.get(&child) else {
-            return;
-        };
-        if let Some(watched) = self.threads.get_mut(thread)
-            && let Some(call) = watched.call.as_ref().and_then(blocking_call)
-            && is_wait_for(call, *process, child)
-            && let Some(counters) = read_counters(&watched.schedstat)
-        {
-            let number = u32::try_from(call.0).ok().filter(|_| call.0 != libc::SYS_read);
-            let call = number.map(|number| Syscall { number, argument: call.1[0] });
-            watched.awaited.push(AwaitedChild { child, call, counters });
+        let awaited = self.blocked_parent(child, |watched, call, process| {
+            let handles_signal = &mut watched.handles_signal;
+            let handles = || *handles_signal.get_or_insert_with(|| blocked::handles(process, libc::SIGCHLD));
+            blocked::ended_by(call, process, child, handles)
+        });
+        if let Some((watched, awaited)) = awaited {
+            watched.awaited.push(awaited);
         }
     }
 
+    /// Call when a process enters an exec.
+    pub(super) fn on_exec_entered(&mut self, child: Pid) {
+        let awaited = self.blocked_parent(child, |watched, call, process| {
+            let is_known = watched.executing.is_some_and(|executing| executing.child == child);
+            (!is_known && blocked::reads_other_pipe(call, process, child)).then_some(EndedBy::Output)
+        });
+        if let Some((watched, awaited)) = awaited {
+            watched.executing = Some(awaited);
+        }
+    }
+
+    /// Returns the thread that has created a process, and the call that it is blocked in, if `ended_by` returns how the call will end.
+    fn blocked_parent(
+        &mut self,
+        child: Pid,
+        ended_by: impl FnOnce(&mut LaunchingThread, blocked::Call, Pid) -> Option<EndedBy>,
+    ) -> Option<(&mut LaunchingThread, AwaitedChild)> {
+        let (process, thread) = *self.parents.get(&child)?;
+        let watched = self.threads.get_mut(&thread)?;
+        let call = watched.call.as_ref().and_then(blocked::call)?;
+        let ended_by = ended_by(watched, call, process)?;
+        let counters = read_counters(&watched.schedstat)?;
+        let number = u32::try_from(call.0).ok();
+        let call = number.map(|number| Syscall { number, argument: call.1[0] });
+        Some((watched, AwaitedChild { child, call, ended_by, counters }))
+    }
+
+    /// Call when a process has executed a program. Returns the thread that has waited for that, and the slice of this wait.
+    pub(super) fn on_executed(&mut self, child: Pid, task: TaskId, at: Nanos) -> Option<(Pid, Slice)> {
+        let (_, thread) = *self.parents.get(&child)?;
+        let watched = self.threads.get_mut(&thread)?;
+        let awaited = watched.executing.take_if(|executing| executing.child == child)?;
+        let still_blocked = watched.call.as_ref().and_then(blocked::call).is_some()
+            && read_counters(&watched.schedstat)?.arrivals == awaited.counters.arrivals;
+        let slice = if still_blocked { None } else { watched.end_wait(awaited, task, at) };
+        Some((thread, slice?))
+    }
+
     /// Call when a process has ended. Returns the thread that has waited for it, and the slice of this wait.
-    pub(super) fn on_end(&mut self, child: Pid, at: Nanos) -> Option<(Pid, Slice)> {
+    pub(super) fn on_end(&mut self, child: Pid, task: Option<TaskId>, at: Nanos) -> Option<(Pid, Slice)> {
         let (_, thread) = self.parents.remove(&child)?;
         let watched = self.threads.get_mut(&thread)?;
-        let awaited = *watched.awaited.iter().find(|awaited| awaited.child == child)?;
-        let now = Counters { at, ..awaited.counters };
-        let slice = watched.wait_for_child(&now);
-        watched.restart(now);
-        Some((thread, Slice { syscall: awaited.call, ..slice? }))
+        let awaited = watched.awaited.iter().find(|awaited| awaited.child == child).copied();
+        let slice = awaited.and_then(|awaited| watched.end_wait(awaited, task?, at));
+        watched.ended.push(child);
+        Some((thread, slice?))
+    }
+
+    /// Returns the process that has created a running process.
+    pub(super) fn creator_of(&self, child: Pid) -> Option<Pid> {
+        self.parents.get(&child).map(|(process, _)| *process)
+    }
+
+    /// Returns the running processes that a process has created.
+    pub(super) fn children_of(&self, process: Pid) -> impl Iterator<Item = Pid> {
+        self.parents.iter().filter(move |(_, (creator, _))| *creator == process).map(|(child, _)| *child)
     }
 
     pub(super) fn on_exec(&mut self, thread: Pid) {
@@ -173,6 +237,50 @@ impl Waits {
         let has_just_ended = is_short(runnable, now.at.since(slice.off).0);
         Some((slice, has_just_ended, now.at))
     }
+
+    /// Call when a thread is stopped because a child has ended during a sleep of the thread.
+    pub(super) fn on_interrupted_sleep(&mut self, thread: Pid, call: Syscall) {
+        let Some(watched) = self.threads.get_mut(&thread) else {
+            return;
+        };
+        let Some(now) = read_counters(&watched.schedstat) else {
+            return;
+        };
+        let known = watched.sleep.map(|sleep| Sleep { interruptions: sleep.interruptions + 2, ..sleep });
+        // The whole sleep is known only if it is the only wait since the last stop.
+        let whole = watched.single_wait(&now).map(|_| Sleep { call, interruptions: 2 });
+        let sleep = known.or(whole);
+        if sleep.is_none() {
+            let ended = std::mem::take(&mut watched.ended);
+            watched.restart(now);
+            watched.ended = ended;
+        }
+        watched.sleep = sleep.or(Some(Sleep { call, interruptions: 0 }));
+    }
+
+    /// Returns the slice of a stopped thread's sleep since its last stop, when it ended, and the children that were reaped after it.
+    pub(super) fn sleep_since_last_stop(&self, thread: Pid) -> Option<(Slice, Nanos, Vec<Pid>)> {
+        let watched = self.threads.get(&thread)?;
+        let sleep = watched.sleep?;
+        let now = read_counters(&watched.schedstat)?;
+        let (slice, arrivals, ran) = watched.time_off(&now)?;
+        let is_single = arrivals == 2 + sleep.interruptions;
+        // The thread has run before and after the sleep.
+        let shift = ran / 2;
+        let slice = is_single.then(|| Slice {
+            syscall: Some(sleep.call),
+            on: slice.on,
+            ..Slice::new(Nanos(slice.off.0.saturating_sub(shift)), LeftCpu::Interruptible)
+        });
+        let gone = watched.ended.iter().filter(|child| !std::path::Path::new(&format!("/proc/{}", child.0)).exists());
+        Some((slice?, Nanos(now.at.0.saturating_sub(shift)), gone.copied().collect()))
+    }
+
+    /// Returns the time off the CPU of a stopped thread since its last stop as one wait; `None` if the thread has launched nothing yet.
+    pub(super) fn time_off_since_last_stop(&self, thread: Pid) -> Option<Option<Slice>> {
+        let watched = self.threads.get(&thread)?;
+        Some(read_counters(&watched.schedstat).and_then(|now| watched.time_off(&now)).map(|(slice, ..)| slice))
+    }
 }
 
 impl LaunchingThread {
@@ -184,13 +292,29 @@ impl LaunchingThread {
             vfork_wait_ns: 0,
             vfork_waits: 0,
             call: None,
+            handles_signal: None,
             awaited: Vec::new(),
+            executing: None,
+            sleep: None,
+            ended: Vec::new(),
         }
     }
 
     fn restart(&mut self, now: Counters) {
         (self.at_last_stop, self.vfork_wait_ns, self.vfork_waits) = (now, 0, 0);
+        (self.executing, self.sleep) = (None, None);
         self.awaited.clear();
+        self.ended.clear();
+    }
+
+    /// Returns the slice of a wait that a child has ended, if the thread has hardly run since its last stop. Its next wait is measured from then
+    /// on.
+    fn end_wait(&mut self, awaited: AwaitedChild, task: TaskId, at: Nanos) -> Option<Slice> {
+        let now = Counters { at, ..awaited.counters };
+        let slice = self.wait_for_child(&now);
+        self.restart(now);
+        let wake = (awaited.ended_by == EndedBy::Output).then_some(Wake { at, by: Waker::Task(task), is_certain: true });
+        Some(Slice { syscall: awaited.call, wake, ..slice? })
     }
 
     /// Returns the wait between the last stop and this one, if it was the only one apart from waits for vfork children.
@@ -236,28 +360,6 @@ fn read_counters(schedstat: &File) -> Option<Counters> {
 /// Whether a time on CPUs or in the run queue is short, compared with a wait. Both are in nanoseconds.
 fn is_short(runnable: u64, wait: u64) -> bool {
     runnable <= MAX_RUNNABLE_NS.max(wait / RUNNABLE_DIVISOR)
-}
-
-/// Returns the number and the first two arguments of the call that a thread is blocked in; `None` if it is not blocked.
-fn blocking_call(file: &File) -> Option<(libc::c_long, [u64; 2])> {
-    let mut bytes = [0; 256];
-    let length = file.read_at(&mut bytes, 0).ok()?;
-    procfs::blocking_call(std::str::from_utf8(bytes.get(..length)?).ok()?)
-}
-
-/// Whether a call of a process waits for this child, or for output of it.
-fn is_wait_for((number, [first, second]): (libc::c_long, [u64; 2]), process: Pid, child: Pid) -> bool {
-    let is_child = |id: u64| id as i32 == child.0;
-    match number {
-        libc::SYS_wait4 => first as i32 == -1 || is_child(first),
-        libc::SYS_waitid => first == u64::from(libc::P_ALL) || first == u64::from(libc::P_PID) && is_child(second),
-        libc::SYS_read => {
-            let target = |process: Pid, fd: u64| std::fs::read_link(format!("/proc/{}/fd/{fd}", process.0)).ok();
-            let read = target(process, first).filter(|file| file.as_os_str().as_bytes().starts_with(b"pipe:"));
-            read.is_some() && [1, 2].iter().any(|fd| target(child, *fd) == read)
-        }
-        _ => false,
-    }
 }
 
 /// Whether the kernel has these counters. Without CONFIG_SCHED_INFO they are zero.
@@ -320,6 +422,8 @@ fn open_schedstat(process: Pid) -> Option<File> {
 pub(super) enum Activity {
     /// It was waiting for children in this call, and the wait is over. The pid is that of the child that the call has reaped, if known.
     Waiting(Syscall, Option<Pid>),
+    /// It was sleeping, and continues to.
+    Asleep(Syscall),
     /// It was waiting for something else, and the signal has interrupted the wait.
     Interrupted,
     /// It was working, or in a call that is over.
@@ -347,6 +451,9 @@ pub(super) fn activity(tid: Pid) -> Activity {
             if INTERRUPTED.contains(&result) =>
         {
             Activity::Waiting(syscall, None)
+        }
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep if INTERRUPTED[1..].contains(&result) => {
+            Activity::Asleep(syscall)
         }
         _ if INTERRUPTED.contains(&result) => Activity::Interrupted,
         _ => Activity::Working,
@@ -409,32 +516,6 @@ mod tests {
             assert_eq!(slice, is_known.then_some((Nanos(1_300_000), Some(Nanos(1_000_000)))));
             assert_eq!(waits.threads[&Pid(1)].at_last_stop.at, Nanos(9_000_000));
         }
-    }
-
-    #[test]
-    fn a_blocked_thread_waits_for_a_child_or_for_its_output() {
-        let wait4 = libc::SYS_wait4;
-        let blocked =
-            procfs::blocking_call(&format!("{wait4} 0xffffffff 0x7ffc 0x0 0x0 0x0 0x0 0x7ffc 0x7f00\n")).unwrap();
-        assert_eq!(blocked, (wait4, [0xffff_ffff, 0x7ffc]));
-        assert!(is_wait_for(blocked, Pid(1), Pid(7)));
-        assert!(is_wait_for((wait4, [7, 0]), Pid(1), Pid(7)) && !is_wait_for((wait4, [8, 0]), Pid(1), Pid(7)));
-        assert_eq!(procfs::blocking_call("running\n"), None);
-        assert_eq!(procfs::blocking_call("-1 0x7ffc 0x7f00\n").map(|(number, _)| number), Some(-1));
-        let mut child = std::process::Command::new("cat")
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let own = Pid(std::process::id().cast_signed());
-        let [output, input] = [
-            std::os::fd::AsRawFd::as_raw_fd(child.stdout.as_ref().unwrap()),
-            std::os::fd::AsRawFd::as_raw_fd(child.stdin.as_ref().unwrap()),
-        ];
-        let reads = |fd: i32| is_wait_for((libc::SYS_read, [fd as u64, 0]), own, Pid(child.id().cast_signed()));
-        assert!(reads(output) && !reads(input));
-        drop(child.stdin.take());
-        child.wait().unwrap();
     }
 
     #[test]

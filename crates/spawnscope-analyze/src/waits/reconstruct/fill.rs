@@ -1,13 +1,13 @@
 //! Creates slices from instants and CPU times, for a collector that recorded neither CPUs nor
-//! wakers. Time in which a thread used no CPU was a wait: for its children if it had any, and
-//! otherwise for something unknown. Recorded waits are kept.
+//! wakers. Time in which a thread used no CPU was a wait: for the processes and threads that it
+//! created if it had any, and otherwise for something unknown. Recorded waits are kept.
 
 use std::collections::HashMap;
 
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, TaskId};
 use spawnscope_data::rows::{ObjectRef, Origin, SliceRow, ThreadRow, WakerRow};
 
-use super::events::{ChildEventKind, ChildEvents, end_of};
+use super::events::{ChildEvent, ChildEventKind, ChildEvents, end_of};
 use super::{Wait, slice};
 use crate::model::phases::Phase;
 use crate::model::slices::Slices;
@@ -34,8 +34,9 @@ pub(super) fn fill(
             continue;
         };
         let mut waits = recorded_waits(timelines, thread);
-        let stretches = stretches(forest, events, timelines, &lifetime, &waits);
-        waits.extend(waits_within(forest, timelines, &lifetime, &stretches, &waits, &mut unknown));
+        let threads = events_of_threads(timelines, &lifetime, &rows);
+        let stretches = stretches(forest, events, timelines, &lifetime, (&threads, &waits));
+        waits.extend(waits_within(timelines, &lifetime, &stretches, &waits, &mut unknown));
         waits.sort_by_key(|wait| wait.from);
         lifetime.write(&waits, |row| slices.push(row));
     }
@@ -150,13 +151,21 @@ impl Lifetime {
     }
 }
 
-/// A part of a thread's run, between two events of the thread or of its children.
+/// A part of a thread's run, between two events of the thread or of what it has created.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     start: Nanos,
     end: Nanos,
-    /// The child whose event ended the stretch, and whether the thread certainly waited for it.
-    awaited: Option<(u32, bool)>,
+    awaited: Option<Awaited>,
+}
+
+/// A child or a thread of the same process whose event ended a stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Awaited {
+    thread: ThreadIndex,
+    task: TaskId,
+    /// Whether the stretch was certainly a wait for it.
+    is_certain: bool,
 }
 
 impl Stretch {
@@ -195,20 +204,46 @@ fn recorded_waits(timelines: &Timelines, thread: ThreadIndex) -> Vec<Wait> {
     waits.collect()
 }
 
-/// Divides the run of a thread at its launches and at the events of its children. Leaves out
-/// stretches that contain a recorded wait.
+/// The instants at which the run of a thread is divided, and what it may have waited for until then.
+type Point = (Nanos, Option<Awaited>);
+
+/// Returns when a thread has created others, and when these have ended.
+fn events_of_threads(
+    timelines: &Timelines,
+    lifetime: &Lifetime,
+    rows: &HashMap<ThreadIndex, &ThreadRow>,
+) -> Vec<Point> {
+    let others = timelines.multithreaded.get(&lifetime.launch).into_iter().flatten();
+    let created = others.filter(|other| {
+        **other >= timelines.launch_count() && timelines.threads[**other as usize].creator.get() == Some(lifetime.thread)
+    });
+    let rows = created.filter_map(|other| Some((*other, rows.get(other)?)));
+    let points = rows.flat_map(|(other, row)| {
+        let awaited = Awaited { thread: other, task: row.task, is_certain: false };
+        [Some((row.created, None)), row.ended.map(|ended| (ended, Some(awaited)))]
+    });
+    points.flatten().collect()
+}
+
+/// Divides the run of a thread at its launches, and at the events of its children and `threads`.
+/// Leaves out stretches that contain a recorded wait.
 fn stretches(
     forest: &Forest<'_>,
     events: &ChildEvents,
     timelines: &Timelines,
     lifetime: &Lifetime,
-    recorded: &[Wait],
+    (threads, recorded): (&[Point], &[Wait]),
 ) -> Vec<Stretch> {
     let ends = events.items_of(lifetime.launch as usize).iter();
     let ends =
         ends.filter(|event| event.kind != ChildEventKind::Executed && lifetime.has_created(timelines, event.child));
-    let mut points: Vec<(Nanos, Option<(u32, bool)>)> =
-        ends.map(|event| (event.at, Some((event.child, event.kind == ChildEventKind::Released)))).collect();
+    let awaited = |event: &ChildEvent| Awaited {
+        thread: event.child,
+        task: TaskId(forest.launches[event.child as usize].id.0),
+        is_certain: event.kind == ChildEventKind::Released,
+    };
+    let mut points: Vec<Point> = ends.map(|event| (event.at, Some(awaited(event)))).collect();
+    points.extend(threads);
     let children = forest.children(lifetime.launch as usize).iter();
     let children = children.filter(|child| lifetime.has_created(timelines, **child as u32));
     for child in children {
@@ -236,7 +271,7 @@ fn stretches(
 /// stretch after a vfork, all of which is a wait. A recorded wait that begins just before the end
 /// of such a stretch is a later wait, because the child's instants are those of its tracer.
 fn has_recorded_wait(stretch: &Stretch, recorded: &[Wait]) -> bool {
-    if matches!(stretch.awaited, Some((_, true))) {
+    if stretch.awaited.is_some_and(|awaited| awaited.is_certain) {
         return false;
     }
     let first = recorded.partition_point(|wait| wait.to <= stretch.start);
@@ -245,7 +280,6 @@ fn has_recorded_wait(stretch: &Stretch, recorded: &[Wait]) -> bool {
 
 /// Distributes the time in which the thread used no CPU over the stretches, as waits.
 fn waits_within(
-    forest: &Forest<'_>,
     timelines: &Timelines,
     lifetime: &Lifetime,
     stretches: &[Stretch],
@@ -259,15 +293,13 @@ fn waits_within(
         if span < MIN_SPAN.0 {
             continue;
         }
-        let child = stretch.awaited.map(|(child, _)| child);
-        let child = child.filter(|child| is_created(timelines, *child));
-        let is_certain = matches!(stretch.awaited, Some((_, true))) && child.is_some();
-        if !is_certain {
+        let awaited = stretch.awaited.filter(|awaited| is_created(timelines, awaited.thread));
+        if !awaited.is_some_and(|awaited| awaited.is_certain) {
             unknown.push(UnknownWait {
                 launch: lifetime.launch,
                 span: Nanos(span),
                 end: [Nanos(stretch.start.0 + span), stretch.end],
-                supposed: child,
+                supposed: awaited.map(|awaited| timelines.launch_of(awaited.thread)),
             });
         }
         let (from, to) = stretch.wait_interval(span);
@@ -276,7 +308,7 @@ fn waits_within(
             woken: to,
             to,
             syscall: None,
-            waker: child.map(|child| WakerRow::Task(TaskId(forest.launches[child as usize].id.0))),
+            waker: awaited.map(|awaited| WakerRow::Task(awaited.task)),
             object: None,
         });
     }
@@ -295,9 +327,9 @@ impl Shares {
     fn new(lifetime: &Lifetime, stretches: &[Stretch], recorded: &[Wait]) -> Shares {
         let (mut certain, mut supposed, mut other) = (0, 0, 0);
         for stretch in stretches {
-            match stretch.awaited {
-                Some((_, true)) => certain += stretch.span(),
-                Some((_, false)) => supposed += stretch.span(),
+            match stretch.awaited.map(|awaited| awaited.is_certain) {
+                Some(true) => certain += stretch.span(),
+                Some(false) => supposed += stretch.span(),
                 None => other += stretch.span(),
             }
         }
@@ -317,9 +349,9 @@ impl Shares {
     }
 
     fn for_stretch(&self, stretch: &Stretch) -> f64 {
-        match stretch.awaited {
-            Some((_, true)) => 1.0,
-            Some((_, false)) => self.for_children,
+        match stretch.awaited.map(|awaited| awaited.is_certain) {
+            Some(true) => 1.0,
+            Some(false) => self.for_children,
             None => self.other,
         }
     }

@@ -1,0 +1,165 @@
+//! What a blocked thread waits for: the call that it is in (/proc/PID/task/TID/syscall), and the pipes behind its descriptors.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+use spawnscope_data::event::Pid;
+use spawnscope_system::{memory, procfs};
+
+/// Calls that wait for one of several descriptors.
+#[cfg(target_arch = "x86_64")]
+const POLLS: &[libc::c_long] = &[libc::SYS_poll, libc::SYS_ppoll];
+#[cfg(not(target_arch = "x86_64"))]
+const POLLS: &[libc::c_long] = &[libc::SYS_ppoll];
+#[cfg(target_arch = "x86_64")]
+const SELECTS: &[libc::c_long] = &[libc::SYS_select, libc::SYS_pselect6];
+#[cfg(not(target_arch = "x86_64"))]
+const SELECTS: &[libc::c_long] = &[libc::SYS_pselect6];
+#[cfg(target_arch = "x86_64")]
+const EPOLLS: &[libc::c_long] = &[libc::SYS_epoll_wait, libc::SYS_epoll_pwait];
+#[cfg(not(target_arch = "x86_64"))]
+const EPOLLS: &[libc::c_long] = &[libc::SYS_epoll_pwait];
+/// Maximum number of descriptors of one call that are examined.
+const MAX_DESCRIPTORS: u64 = 64;
+/// Size in bytes of a `struct pollfd`, which begins with the descriptor.
+const POLL_BYTES: usize = 8;
+
+/// The number and the first two arguments of a call.
+pub(super) type Call = (libc::c_long, [u64; 2]);
+
+/// Returns the call that a thread is blocked in; `None` if it is not blocked.
+pub(super) fn call(file: &File) -> Option<Call> {
+    let mut bytes = [0; 256];
+    let length = file.read_at(&mut bytes, 0).ok()?;
+    procfs::blocking_call(std::str::from_utf8(bytes.get(..length)?).ok()?)
+}
+
+/// How the end of a child ends a call of its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EndedBy {
+    /// The call waits for children.
+    Exit,
+    /// The call waits for the output of the child.
+    Output,
+    /// The call may wait for anything, but a handler of SIGCHLD interrupts it.
+    Signal,
+}
+
+/// Returns how the end of this child ends a call of its parent. `handles_signal`: whether the parent handles SIGCHLD.
+pub(super) fn ended_by(
+    (number, [first, second]): Call,
+    parent: Pid,
+    child: Pid,
+    handles_signal: impl FnOnce() -> bool,
+) -> Option<EndedBy> {
+    let is_child = |id: u64| id as i32 == child.0;
+    let waits = match number {
+        libc::SYS_wait4 => first as i32 == -1 || is_child(first),
+        libc::SYS_waitid => first == u64::from(libc::P_ALL) || first == u64::from(libc::P_PID) && is_child(second),
+        _ => false,
+    };
+    if waits {
+        return Some(EndedBy::Exit);
+    }
+    let waits_for_several = [POLLS, SELECTS, EPOLLS].iter().any(|calls| calls.contains(&number));
+    let read = descriptors((number, [first, second]), parent).into_iter().filter_map(|fd| pipe_behind(parent, fd));
+    let mut read = read.peekable();
+    if read.peek().is_some() {
+        let written = [1, 2].map(|fd| pipe_behind(child, fd));
+        if read.any(|pipe| written.contains(&Some(pipe))) {
+            return Some(EndedBy::Output);
+        }
+    }
+    (waits_for_several && handles_signal()).then_some(EndedBy::Signal)
+}
+
+/// Whether a call reads a pipe that is not the output of this child, such as one that the exec of the child closes.
+pub(super) fn reads_other_pipe((number, [first, _]): Call, parent: Pid, child: Pid) -> bool {
+    number == libc::SYS_read
+        && pipe_behind(parent, first).is_some_and(|pipe| ![1, 2].map(|fd| pipe_behind(child, fd)).contains(&Some(pipe)))
+}
+
+/// Returns the descriptors that a call of a process waits for.
+fn descriptors((number, [first, second]): Call, process: Pid) -> Vec<u64> {
+    match number {
+        libc::SYS_read => vec![first],
+        _ if POLLS.contains(&number) => {
+            let bytes = memory::read(process, first, second.min(MAX_DESCRIPTORS) as usize * POLL_BYTES);
+            let numbers = bytes.chunks_exact(POLL_BYTES).filter_map(|each| Some(i32::from_ne_bytes(*each.first_chunk()?)));
+            numbers.filter_map(|fd| u64::try_from(fd).ok()).collect()
+        }
+        _ if SELECTS.contains(&number) => {
+            let count = first.min(MAX_DESCRIPTORS);
+            let bits = memory::read(process, second, size_of::<u64>());
+            let bits = bits.first_chunk().map_or(0, |bits| u64::from_ne_bytes(*bits));
+            (0..count).filter(|fd| bits >> fd & 1 == 1).collect()
+        }
+        _ if EPOLLS.contains(&number) => {
+            let text = fs::read_to_string(format!("/proc/{}/fdinfo/{first}", process.0)).unwrap_or_default();
+            let watched = text.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next()?.parse().ok());
+            watched.take(MAX_DESCRIPTORS as usize).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the inode of the pipe behind a descriptor; `None` if it is something else.
+pub(super) fn pipe_behind(process: Pid, fd: u64) -> Option<u64> {
+    let target = fs::read_link(format!("/proc/{}/fd/{fd}", process.0)).ok()?;
+    target.to_str()?.strip_prefix("pipe:[")?.strip_suffix(']')?.parse().ok()
+}
+
+pub(super) fn handles(process: Pid, signal: i32) -> bool {
+    let caught = procfs::status_field(process, "SigCgt");
+    let caught = caught.and_then(|mask| u64::from_str_radix(&mask, 16).ok());
+    caught.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
+    use std::process::{Child, Command, Stdio};
+
+    #[test]
+    fn a_blocked_thread_waits_for_a_child_or_for_its_output() {
+        let wait4 = libc::SYS_wait4;
+        let blocked =
+            procfs::blocking_call(&format!("{wait4} 0xffffffff 0x7ffc 0x0 0x0 0x0 0x0 0x7ffc 0x7f00\n")).unwrap();
+        assert_eq!(blocked, (wait4, [0xffff_ffff, 0x7ffc]));
+        let ended_by = |call, child| ended_by(call, Pid(1), Pid(child), || false);
+        assert_eq!(ended_by(blocked, 7), Some(EndedBy::Exit));
+        assert_eq!([ended_by((wait4, [7, 0]), 7), ended_by((wait4, [8, 0]), 7)], [Some(EndedBy::Exit), None]);
+        assert_eq!(procfs::blocking_call("running\n"), None);
+        assert_eq!(procfs::blocking_call("-1 0x7ffc 0x7f00\n").map(|(number, _)| number), Some(-1));
+    }
+
+    fn cat() -> (Child, [i32; 2]) {
+        let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let ends = [child.stdout.as_ref().unwrap().as_raw_fd(), child.stdin.as_ref().unwrap().as_raw_fd()];
+        (child, ends)
+    }
+
+    #[test]
+    fn reads_and_polls_of_the_output_of_a_child_wait_for_it() {
+        let (mut child, [output, input]) = cat();
+        let own = Pid(std::process::id().cast_signed());
+        let id = Pid(child.id().cast_signed());
+        let ended_by = |call, handles| ended_by(call, own, id, || handles);
+        let read = |fd: i32| (libc::SYS_read, [fd as u64, 0]);
+        assert_eq!([ended_by(read(output), true), ended_by(read(input), true)], [Some(EndedBy::Output), None]);
+        assert!(reads_other_pipe(read(input), own, id) && !reads_other_pipe(read(output), own, id));
+        let polled = [input, output].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+        let poll = |count| (libc::SYS_ppoll, [polled.as_ptr() as u64, count]);
+        assert_eq!(ended_by(poll(2), false), Some(EndedBy::Output));
+        assert_eq!([ended_by(poll(1), false), ended_by(poll(1), true)], [None, Some(EndedBy::Signal)]);
+        let bits = 1_u64 << output;
+        assert_eq!(
+            ended_by((libc::SYS_pselect6, [64, (&raw const bits) as u64]), false),
+            Some(EndedBy::Output).filter(|_| output < 64)
+        );
+        child.stdin.take().unwrap().flush().unwrap();
+        child.wait().unwrap();
+    }
+}

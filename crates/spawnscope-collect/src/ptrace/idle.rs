@@ -1,0 +1,105 @@
+//! Why a process was off its CPU before it launches or exits, if neither its stops for children nor its calls show it: it slept, or it waited
+//! for the process that writes to its standard input, as in a pipeline.
+
+use std::collections::{HashMap, VecDeque};
+
+use spawnscope_data::event::{EventKind, LeftCpu, Nanos, Pid, Slice, TaskId, Wake, Waker};
+
+use super::blocked::pipe_behind;
+use super::processes::Thread;
+use super::tracing::Tracing;
+use super::waits::MIN_OFF_NS;
+
+const INPUT: u64 = 0;
+const OUTPUT: u64 = 1;
+/// Maximum number of pipes whose last writer is known. The oldest are forgotten.
+const MAX_PIPES: usize = 256;
+
+/// The processes that have ended last of those whose standard output was a pipe, by pipe, and when they began to exit.
+#[derive(Debug, Default)]
+pub(super) struct EndedWriters {
+    by_pipe: HashMap<u64, (TaskId, Nanos)>,
+    in_order: VecDeque<u64>,
+}
+
+impl EndedWriters {
+    fn add(&mut self, pipe: u64, writer: TaskId, at: Nanos) {
+        if self.by_pipe.insert(pipe, (writer, at)).is_none() {
+            self.in_order.push_back(pipe);
+        }
+        if self.in_order.len() > MAX_PIPES
+            && let Some(oldest) = self.in_order.pop_front()
+        {
+            self.by_pipe.remove(&oldest);
+        }
+    }
+}
+
+impl Tracing {
+    /// Call when a process begins to exit, before it closes its files.
+    pub(super) fn note_output(&mut self, pid: Pid, task: TaskId, at: Nanos) {
+        if let Some(pipe) = pipe_behind(pid, OUTPUT) {
+            self.waits.ended_writers.add(pipe, task, at);
+        }
+    }
+
+    /// Reports what a thread has waited for since its last stop, if it is known. The thread is stopped because it launches or exits.
+    pub(super) fn report_idle(&mut self, tid: Pid, thread: Thread, at: Nanos) {
+        if self.launchers.is_watched(tid) {
+            return;
+        }
+        if let Some((slice, ended, reaped)) = self.waits.sleep_since_last_stop(tid) {
+            self.report(ended, thread.launch, thread.task, EventKind::Slice(slice));
+            // The thread has reaped these children after the sleep.
+            for pid in reaped {
+                self.report(Nanos(ended.0 + 1), thread.launch, thread.task, EventKind::Reaped { pid });
+            }
+        } else if let Some((from, idle)) = self.time_off(tid, thread, at)
+            && let Some((writer, until)) = self.input_writer(tid, from, at)
+        {
+            let off = Nanos(until.0.saturating_sub(idle)).max(from);
+            let slice = Slice {
+                on: Some(from),
+                wake: Some(Wake { at: until, by: Waker::Task(writer), is_certain: true }),
+                ..Slice::new(off, LeftCpu::Interruptible)
+            };
+            self.report(until, thread.launch, thread.task, EventKind::Slice(slice));
+        }
+    }
+
+    /// Returns how long a process was off its CPU since its last stop or since its program has begun, in nanoseconds, and when that was. `None`
+    /// if it was hardly.
+    fn time_off(&mut self, tid: Pid, thread: Thread, at: Nanos) -> Option<(Nanos, u64)> {
+        let process = self.processes.process(thread.launch).filter(|process| process.pid == tid && !process.had_threads)?;
+        let begun = process.begun;
+        let (from, idle) = match self.waits.time_off_since_last_stop(tid) {
+            Some(slice) => {
+                let slice = slice?;
+                (slice.on?, at.since(slice.off).0)
+            }
+            None => {
+                let (from, cpu_before) = begun?;
+                let cpu = spawnscope_system::clock::cpu_time_of(tid)?.since(cpu_before);
+                (from, at.since(from).since(cpu).0)
+            }
+        };
+        (idle >= MIN_OFF_NS).then_some((from, idle))
+    }
+
+    /// Returns the process that has written the standard input of another one since `from`, and when it ended or, if it still runs, `at`.
+    fn input_writer(&mut self, reader: Pid, from: Nanos, at: Nanos) -> Option<(TaskId, Nanos)> {
+        let pipe = pipe_behind(reader, INPUT)?;
+        let creator = self.waits.creator_of(reader)?;
+        // A process that inherits its input seldom reads it.
+        if pipe_behind(creator, INPUT) == Some(pipe) {
+            return None;
+        }
+        let running = self.waits.children_of(creator).chain(self.waits.children_of(reader));
+        let mut running = running.filter(|other| *other != reader);
+        if let Some(writer) = running.find(|other| pipe_behind(*other, OUTPUT) == Some(pipe)) {
+            return Some((self.processes.thread(writer)?.task, at));
+        }
+        let ended = self.waits.ended_writers.by_pipe.get(&pipe).copied();
+        ended.filter(|(_, ended)| *ended > from && *ended <= at)
+    }
+}
