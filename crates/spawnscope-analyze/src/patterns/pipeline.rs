@@ -64,9 +64,9 @@ pub(crate) fn is_bare_fork(forest: &Forest<'_>, index: usize) -> bool {
     launch.origin == Origin::Launched && launch.execs.is_empty() && forest.children(index).is_empty()
 }
 
-/// Whether `second` was created before the older launch, `first`, was reaped.
+/// Whether `second` was created before the older launch, `first`, had ended.
 pub(crate) fn overlap(forest: &Forest<'_>, first: usize, second: usize) -> bool {
-    let ended = forest.launches[first].instants.reaped.get();
+    let ended = forest.launches[first].end();
     let began = forest.launches[second].instants.created.get();
     ended.zip(began).is_some_and(|(ended, began)| began < ended)
 }
@@ -106,8 +106,7 @@ fn launches_that_are_read(forest: &Forest<'_>, timelines: &Timelines) -> Vec<boo
     };
     let reads: Vec<(ThreadIndex, Nanos)> = (0..timelines.threads.len() as ThreadIndex).flat_map(reads_of).collect();
     let is_read = |(index, launch): (usize, &Launch<'_>)| {
-        let ended = launch.instants.reaped.get().or_else(|| launch.end());
-        let (created, ended) = launch.instants.created.get().zip(ended)?;
+        let (created, ended) = launch.instants.created.get().zip(launch.end())?;
         let parent = forest.parent(index)? as ThreadIndex;
         let creator = timelines.threads[index].creator.get().unwrap_or(parent);
         let first = reads.partition_point(|read| *read < (creator, created));

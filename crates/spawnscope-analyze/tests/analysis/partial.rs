@@ -9,12 +9,12 @@ use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_analyze::predict::whatif::{AppliedChange, Prediction, WhatIf};
 use spawnscope_analyze::waits::reconstruct::reconstruct;
 use spawnscope_analyze::{Causes, Forest};
-use spawnscope_data::event::{Calibration, Constant, LaunchId, Mechanism, Missing, Nanos, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow};
+use spawnscope_data::event::{Calibration, Constant, LaunchId, LeftCpu, Mechanism, Missing, Nanos, TaskId};
+use spawnscope_data::rows::{Recording, SliceRow, ThreadRow};
 
 use crate::builder::{ROOT, Spans};
 use crate::recordings::{DIRNAME, woken_by};
-use crate::serial::{BETWEEN, READ, SHELL, Serial, WAIT4, predict, timelines};
+use crate::serial::{BETWEEN, READ, SHELL, Serial, WAIT4, predict, thread, timelines, timelines_with};
 use crate::slices::{created, ended, slice};
 
 /// How long the shell works alone.
@@ -51,14 +51,26 @@ fn as_ptrace((recording, slices): &Recorded, with_waits: bool) -> Recorded {
     (recording, seen.collect())
 }
 
-fn reconstructed(forest: &Forest<'_>, (recording, slices): &Recorded) -> Timelines {
-    reconstruct(recording, forest, &[], timelines(forest, slices))
+fn reconstructed(forest: &Forest<'_>, recorded: &Recorded) -> Timelines {
+    reconstructed_with(forest, recorded, &[])
+}
+
+fn reconstructed_with(
+    forest: &Forest<'_>,
+    (recording, slices): &Recorded,
+    threads: &[ThreadRow],
+) -> Timelines {
+    reconstruct(recording, forest, threads, timelines_with(forest, slices, threads))
 }
 
 fn predict_partial(recorded: &Recorded, change: Change, launches: &[LaunchId]) -> Prediction {
+    predict_with(recorded, &[], change, launches)
+}
+
+fn predict_with(recorded: &Recorded, threads: &[ThreadRow], change: Change, launches: &[LaunchId]) -> Prediction {
     let (recording, _) = recorded;
     let forest = Forest::build(recording);
-    let timelines = reconstructed(&forest, recorded);
+    let timelines = reconstructed_with(&forest, recorded, threads);
     let replay = Replay::new(&forest, &timelines, &Parameters::of(recording).unwrap()).unwrap();
     let whatif = WhatIf { forest: &forest, timelines: &timelines, replay: &replay, constants: &Constants::default() };
     whatif.predict(&[AppliedChange { change, launches: launches.iter().map(|launch| launch.0 as u32 - 1).collect() }])
@@ -156,6 +168,47 @@ fn a_sleep_during_a_childs_life_widens_the_interval() {
     let prediction = predict_partial(&partial, Change::Remove, &[child]);
     assert_contains(&prediction, &with_wakers);
     assert!(prediction.unknown.unwrap() != [Nanos(0); 2], "{prediction:?}");
+}
+
+/// A pool of threads: the first thread only waits for another one, which launches.
+#[test]
+fn the_first_thread_waits_for_a_thread_that_launches() {
+    let (whole, launches) = serial(6);
+    let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
+    let (mut recording, mut slices) = as_ptrace(&whole, true);
+    let launched = recording.launches.iter_mut().filter(|row| launches.contains(&row.id));
+    launched.for_each(|row| row.parent_task = Some(TaskId(90)));
+    slices.iter_mut().filter(|slice| slice.task.0 == ROOT.0).for_each(|slice| slice.task = TaskId(90));
+    let begun = recording.execs.iter().find(|exec| exec.launch == ROOT).and_then(|exec| exec.load_end).unwrap();
+    let root = recording.launches.iter_mut().find(|row| row.id == ROOT).unwrap();
+    root.exit_cpu = Some(Nanos(2_000_000));
+    let ended = Nanos(root.exit.unwrap().0 - 100_000);
+    let pool = ThreadRow { ended: Some(ended), cpu: root.cpu, ..thread(90, ROOT, begun.0 + 10_000) };
+    let prediction = predict_with(&(recording, slices), &[pool], Change::Remove, &launches);
+    assert_contains(&prediction, &with_wakers);
+    let ratio = prediction.saving()[0].0 as f64 / with_wakers.saving()[0].0 as f64;
+    assert!((0.8..1.1).contains(&ratio), "{ratio}: {prediction:?}");
+}
+
+#[test]
+fn a_wait_for_a_cpu_is_no_sleep() {
+    let mut serial = Serial::new();
+    let child = serial.launch(&Spans { run: 9_000_000, ..Spans::USUAL }, DIRNAME);
+    let mut partial = as_ptrace(&with_cpu_of_shell(serial.finish()), true);
+    let load_cpu = partial.0.execs.iter().find(|exec| exec.launch == child).and_then(|exec| exec.load_cpu).unwrap();
+    let row = partial.0.launches.iter_mut().find(|row| row.id == child).unwrap();
+    row.exit_cpu = Some(Nanos(load_cpu.0 + 2_000_000));
+    let exit = row.exit.unwrap().0;
+    let waited = slice(child.0, exit - 6_000_000, exit - 6_000_000, [6_000_000, 0], READ, None);
+    let preempted = SliceRow { reason: LeftCpu::Preempted, wake_span: None, syscall: None, ..waited };
+    partial.1.push(preempted);
+    let forest = Forest::build(&partial.0);
+    let slices = reconstructed(&forest, &partial);
+    let off = |reason| {
+        let slices = slices.slices(child.0 as u32 - 1).iter().filter(move |slice| slice.reason == reason);
+        slices.filter_map(|slice| Some(slice.off_span?.0)).sum::<u64>()
+    };
+    assert_eq!([off(LeftCpu::Preempted), off(LeftCpu::Interruptible)], [6_000_000, 1_000_000]);
 }
 
 /// One child feeds the other through a pipe, and the shell waits for both.

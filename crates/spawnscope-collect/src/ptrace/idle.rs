@@ -4,11 +4,12 @@
 use std::collections::{HashMap, VecDeque};
 
 use spawnscope_data::event::{EventKind, LeftCpu, Nanos, Pid, Slice, TaskId, Wake, Waker};
+use spawnscope_system::clock;
 
 use super::blocked::pipe_behind;
 use super::processes::Thread;
 use super::tracing::Tracing;
-use super::waits::MIN_OFF_NS;
+use super::waits::{MIN_OFF_NS, time_in_run_queue};
 
 const INPUT: u64 = 0;
 const OUTPUT: u64 = 1;
@@ -35,12 +36,31 @@ impl EndedWriters {
     }
 }
 
+/// The pipes behind the standard input and output of a process. Many programs close both themselves at their end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pipes {
+    input: Option<u64>,
+    output: Option<u64>,
+}
+
+impl Pipes {
+    pub(super) fn of(process: Pid) -> Pipes {
+        Pipes { input: pipe_behind(process, INPUT), output: pipe_behind(process, OUTPUT) }
+    }
+}
+
 impl Tracing {
-    /// Call when a process begins to exit, before it closes its files.
-    pub(super) fn note_output(&mut self, pid: Pid, task: TaskId, at: Nanos) {
-        if let Some(pipe) = pipe_behind(pid, OUTPUT) {
-            self.waits.ended_writers.add(pipe, task, at);
+    /// Call when a process begins to exit, before the kernel closes its files.
+    pub(super) fn note_output(&mut self, pid: Pid, thread: Thread, at: Nanos) {
+        if let Some(pipe) = self.pipes_of(pid).output {
+            self.waits.ended_writers.add(pipe, thread.task, at);
         }
+    }
+
+    /// Returns the pipes of a running process: those of its program or, since a fork of a shell changes its files, the present ones.
+    fn pipes_of(&mut self, pid: Pid) -> Pipes {
+        let known = self.processes.process_of(pid).and_then(|process| process.pipes);
+        known.unwrap_or_else(|| Pipes::of(pid))
     }
 
     /// Reports what a thread has waited for since its last stop, if it is known. The thread is stopped because it launches or exits.
@@ -54,9 +74,12 @@ impl Tracing {
             for pid in reaped {
                 self.report(Nanos(ended.0 + 1), thread.launch, thread.task, EventKind::Reaped { pid });
             }
-        } else if let Some((from, idle)) = self.time_off(tid, thread, at)
-            && let Some((writer, until)) = self.input_writer(tid, from, at)
-        {
+            return;
+        }
+        let Some((from, idle)) = self.time_off(tid, thread, at) else {
+            return;
+        };
+        if let Some((writer, until)) = self.input_writer(tid, from, at) {
             let off = Nanos(until.0.saturating_sub(idle)).max(from);
             let slice = Slice {
                 on: Some(from),
@@ -67,36 +90,42 @@ impl Tracing {
         }
     }
 
-    /// Returns how long a process was off its CPU since its last stop or since its program has begun, in nanoseconds, and when that was. `None`
-    /// if it was hardly.
+    /// Returns how long a process was off its CPU since its last stop or since its program has begun, in nanoseconds, and when that was, without
+    /// its waits for a CPU. `None` if it was hardly. Reports waits for a CPU of a program that has launched nothing.
     fn time_off(&mut self, tid: Pid, thread: Thread, at: Nanos) -> Option<(Nanos, u64)> {
         let process = self.processes.process(thread.launch).filter(|process| process.pid == tid && !process.had_threads)?;
         let begun = process.begun;
-        let (from, idle) = match self.waits.time_off_since_last_stop(tid) {
-            Some(slice) => {
-                let slice = slice?;
-                (slice.on?, at.since(slice.off).0)
+        let (from, idle) = if let Some(slice) = self.waits.time_off_since_last_stop(tid) {
+            let slice = slice?;
+            (slice.on?, at.since(slice.off).0)
+        } else {
+            let (from, cpu_before) = begun?;
+            let off = at.since(from).since(clock::cpu_time_of(tid)?.since(cpu_before));
+            if off.0 < MIN_OFF_NS {
+                return None;
             }
-            None => {
-                let (from, cpu_before) = begun?;
-                let cpu = spawnscope_system::clock::cpu_time_of(tid)?.since(cpu_before);
-                (from, at.since(from).since(cpu).0)
+            // Before the program has begun, the process waited as well, but hardly as long.
+            let delayed = off.min(time_in_run_queue(tid).unwrap_or_default());
+            if delayed.0 >= MIN_OFF_NS {
+                let slice = Slice::new(Nanos(at.0 - delayed.0), LeftCpu::Preempted);
+                self.report(at, thread.launch, thread.task, EventKind::Slice(slice));
             }
+            (from, off.since(delayed).0)
         };
         (idle >= MIN_OFF_NS).then_some((from, idle))
     }
 
     /// Returns the process that has written the standard input of another one since `from`, and when it ended or, if it still runs, `at`.
     fn input_writer(&mut self, reader: Pid, from: Nanos, at: Nanos) -> Option<(TaskId, Nanos)> {
-        let pipe = pipe_behind(reader, INPUT)?;
+        let pipe = self.pipes_of(reader).input?;
         let creator = self.waits.creator_of(reader)?;
         // A process that inherits its input seldom reads it.
-        if pipe_behind(creator, INPUT) == Some(pipe) {
+        if self.pipes_of(creator).input == Some(pipe) {
             return None;
         }
         let running = self.waits.children_of(creator).chain(self.waits.children_of(reader));
-        let mut running = running.filter(|other| *other != reader);
-        if let Some(writer) = running.find(|other| pipe_behind(*other, OUTPUT) == Some(pipe)) {
+        let running: Vec<Pid> = running.filter(|other| *other != reader).collect();
+        if let Some(writer) = running.into_iter().find(|other| self.pipes_of(*other).output == Some(pipe)) {
             return Some((self.processes.thread(writer)?.task, at));
         }
         let ended = self.waits.ended_writers.by_pipe.get(&pipe).copied();

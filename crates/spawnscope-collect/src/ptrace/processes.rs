@@ -7,6 +7,7 @@ use spawnscope_system::ptrace::unblocking::BlockedSignals;
 use spawnscope_system::ptrace::{CallStop, EntryDetour};
 
 use super::lines::{Program, Shell};
+use super::idle::Pipes;
 use super::setup::{ExecStops, Setup};
 use super::waits::FirstStop;
 
@@ -35,6 +36,8 @@ pub(super) struct Process {
     pub(super) created: Option<(Nanos, Launched)>,
     /// The process's first stop, until its second stop.
     pub(super) first_stop: Option<FirstStop>,
+    /// The pipes behind its standard input and output when it executed its program.
+    pub(super) pipes: Option<Pipes>,
     /// When the process was created or has executed its program, and its CPU time at that moment.
     pub(super) begun: Option<(Nanos, Nanos)>,
     /// When the process first ran, until this is reported.

@@ -7,6 +7,7 @@ use spawnscope_system::ptrace::unblocking::BlockedSignals;
 use spawnscope_system::ptrace::{CallInfo, EntryDetour, NATIVE_AUDIT_ARCH, Registers, Stop, execute_again};
 use spawnscope_system::{clock, procfs};
 
+use super::idle::Pipes;
 use super::image::Image;
 use super::lines::{Program, Shell};
 use super::processes::{Loading, Thread};
@@ -160,7 +161,7 @@ impl Tracing {
         let process = self.processes.process(thread.launch);
         let is_executor = process.is_some_and(|process| process.is_executor) || programs::is_executor(&program);
         if let Some(process) = self.processes.process(thread.launch) {
-            process.begun = Some((returned, return_cpu));
+            (process.begun, process.pipes) = (Some((returned, return_cpu)), Some(Pipes::of(pid)));
         }
         let stops = is_executor || self.replaced.contains(&program) || self.launchers.is_enabled;
         let loaded = match image {
@@ -239,7 +240,7 @@ impl Tracing {
             self.waits.on_exiting(pid);
             self.report_load(thread.launch, true);
             self.report_idle(tid, thread, at);
-            self.note_output(pid, thread.task, at);
+            self.note_output(pid, thread, at);
         }
         let ends_process = had_threads && is_in_exit_group(tid);
         let exited = Exited {

@@ -414,6 +414,11 @@ fn creation_time(at_first_stop: &Counters, creator_stopped: Option<Nanos>) -> Na
     creator_stopped.map_or(waiting_since, |stopped| stopped.min(waiting_since))
 }
 
+/// Returns how long the first thread of a process has waited for a CPU so far.
+pub(super) fn time_in_run_queue(process: Pid) -> Option<Nanos> {
+    Some(Nanos(read_counters(&open_schedstat(process)?)?.delayed))
+}
+
 fn open_schedstat(process: Pid) -> Option<File> {
     File::open(format!("/proc/{}/schedstat", process.0)).ok()
 }
@@ -505,15 +510,21 @@ mod tests {
     #[test]
     fn several_waits_for_one_child_are_one_wait() {
         let mut waits = Waits::default();
-        for (child, ran, is_known) in [(7, 800_000, true), (8, 3_000_000, false)] {
-            let awaited =
-                AwaitedChild { child: Pid(child), call: None, counters: counters(8_000_000, ran, 200_000, 12) };
+        for (child, ran, ended_by) in
+            [(7, 800_000, EndedBy::Exit), (8, 3_000_000, EndedBy::Exit), (9, 800_000, EndedBy::Output)]
+        {
+            let counters = counters(8_000_000, ran, 200_000, 12);
+            let awaited = AwaitedChild { child: Pid(child), call: None, ended_by, counters };
             waits.threads.insert(Pid(1), LaunchingThread { awaited: vec![awaited], ..watched() });
             waits.parents.insert(Pid(child), (Pid(1), Pid(1)));
-            assert_eq!(waits.on_end(Pid(6), Nanos(8_500_000)), None, "another child");
-            let slice = waits.on_end(Pid(child), Nanos(9_000_000)).map(|(_, slice)| (slice.off, slice.on));
+            let task = Some(TaskId(3));
+            assert_eq!(waits.on_end(Pid(6), task, Nanos(8_500_000)), None, "another child");
+            let slice = waits.on_end(Pid(child), task, Nanos(9_000_000)).map(|(_, slice)| slice);
             // The second thread has worked meanwhile.
-            assert_eq!(slice, is_known.then_some((Nanos(1_300_000), Some(Nanos(1_000_000)))));
+            let expected = (ran == 800_000).then_some((Nanos(1_300_000), Some(Nanos(1_000_000))));
+            assert_eq!(slice.as_ref().map(|slice| (slice.off, slice.on)), expected);
+            let waker = slice.and_then(|slice| slice.wake).map(|wake| wake.by);
+            assert_eq!(waker, (ended_by == EndedBy::Output).then_some(Waker::Task(TaskId(3))));
             assert_eq!(waits.threads[&Pid(1)].at_last_stop.at, Nanos(9_000_000));
         }
     }

@@ -2,7 +2,7 @@
 //! wakers. Time in which a thread used no CPU was a wait: for the processes and threads that it
 //! created if it had any, and otherwise for something unknown. Recorded waits are kept.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, TaskId};
 use spawnscope_data::rows::{ObjectRef, Origin, SliceRow, ThreadRow, WakerRow};
@@ -11,7 +11,7 @@ use super::events::{ChildEvent, ChildEventKind, ChildEvents, end_of};
 use super::{Wait, slice};
 use crate::model::phases::Phase;
 use crate::model::slices::Slices;
-use crate::model::timeline::{ThreadIndex, Timelines, returned_at, woken_at};
+use crate::model::timeline::{Thread, ThreadIndex, Timelines, returned_at, woken_at};
 use crate::model::tree::Forest;
 use crate::model::unknown_waits::UnknownWait;
 use crate::waits::child_waits::{creator_of, is_created};
@@ -29,12 +29,13 @@ pub(super) fn fill(
     let rows = rows.iter().filter_map(|row| Some((timelines.thread(row.task)?, row)));
     let rows: HashMap<ThreadIndex, &ThreadRow> = rows.collect();
     let (mut slices, mut unknown) = (Slices::default(), Vec::new());
+    let launching: HashSet<ThreadIndex> = first_threads(timelines).filter_map(|thread| thread.creator.get()).collect();
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let Some(lifetime) = Lifetime::new(forest, timelines, thread, &rows) else {
             continue;
         };
         let mut waits = recorded_waits(timelines, thread);
-        let threads = events_of_threads(timelines, &lifetime, &rows);
+        let threads = events_of_threads(timelines, &lifetime, &rows, &launching);
         let stretches = stretches(forest, events, timelines, &lifetime, (&threads, &waits));
         waits.extend(waits_within(timelines, &lifetime, &stretches, &waits, &mut unknown));
         waits.sort_by_key(|wait| wait.from);
@@ -192,10 +193,11 @@ fn recorded_waits(timelines: &Timelines, thread: ThreadIndex) -> Vec<Wait> {
         // A scanner's permission is a cause that an import knows.
         let is_scan = slice.object.map(ObjectRef::kind) == Some(ObjectKind::Permission);
         let waker = slice.waker.filter(|waker| is_scan || matches!(waker, WakerRow::Task(_)));
-        (slice.reason == LeftCpu::Interruptible).then_some(Wait {
+        matches!(slice.reason, LeftCpu::Interruptible | LeftCpu::Preempted).then_some(Wait {
             from: slice.off,
             woken,
             to,
+            is_preempted: slice.reason == LeftCpu::Preempted,
             syscall: slice.syscall,
             waker,
             object: slice.object.filter(|_| is_scan),
@@ -207,15 +209,24 @@ fn recorded_waits(timelines: &Timelines, thread: ThreadIndex) -> Vec<Wait> {
 /// The instants at which the run of a thread is divided, and what it may have waited for until then.
 type Point = (Nanos, Option<Awaited>);
 
-/// Returns when a thread has created others, and when these have ended.
+/// Returns the first thread of each launch.
+fn first_threads(timelines: &Timelines) -> impl Iterator<Item = &Thread> {
+    timelines.threads.iter().take(timelines.launch_count() as usize)
+}
+
+/// Returns when a thread has created others that launch, and when these have ended. What other
+/// threads did is unknown, so nothing is gained by the assumption that the thread waited for them.
 fn events_of_threads(
     timelines: &Timelines,
     lifetime: &Lifetime,
     rows: &HashMap<ThreadIndex, &ThreadRow>,
+    launching: &HashSet<ThreadIndex>,
 ) -> Vec<Point> {
     let others = timelines.multithreaded.get(&lifetime.launch).into_iter().flatten();
     let created = others.filter(|other| {
-        **other >= timelines.launch_count() && timelines.threads[**other as usize].creator.get() == Some(lifetime.thread)
+        launching.contains(other)
+            && **other >= timelines.launch_count()
+            && timelines.threads[**other as usize].creator.get() == Some(lifetime.thread)
     });
     let rows = created.filter_map(|other| Some((*other, rows.get(other)?)));
     let points = rows.flat_map(|(other, row)| {
@@ -267,7 +278,8 @@ fn stretches(
     stretches
 }
 
-/// Whether a stretch contains a recorded wait, so that its remaining time is work. Never true of a
+/// Whether a stretch contains a recorded wait, so that its remaining time is work. A wait for a CPU
+/// says nothing about the remaining time. Never true of a
 /// stretch after a vfork, all of which is a wait. A recorded wait that begins just before the end
 /// of such a stretch is a later wait, because the child's instants are those of its tracer.
 fn has_recorded_wait(stretch: &Stretch, recorded: &[Wait]) -> bool {
@@ -275,7 +287,8 @@ fn has_recorded_wait(stretch: &Stretch, recorded: &[Wait]) -> bool {
         return false;
     }
     let first = recorded.partition_point(|wait| wait.to <= stretch.start);
-    recorded.get(first).is_some_and(|wait| wait.from < stretch.end)
+    let within = recorded[first..].iter().take_while(|wait| wait.from < stretch.end);
+    within.into_iter().any(|wait| !wait.is_preempted)
 }
 
 /// Distributes the time in which the thread used no CPU over the stretches, as waits.
@@ -307,6 +320,7 @@ fn waits_within(
             from,
             woken: to,
             to,
+            is_preempted: false,
             syscall: None,
             waker: awaited.map(|awaited| WakerRow::Task(awaited.task)),
             object: None,

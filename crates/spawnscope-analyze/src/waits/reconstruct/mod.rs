@@ -44,6 +44,8 @@ struct Wait {
     woken: Nanos,
     /// When the thread was on a CPU again.
     to: Nanos,
+    /// Whether it was a wait for a CPU.
+    is_preempted: bool,
     syscall: Option<u16>,
     waker: Option<WakerRow>,
     object: Option<ObjectRef>,
@@ -52,13 +54,14 @@ struct Wait {
 impl Wait {
     /// Returns the slice of a thread that got a CPU at `on` and then made this wait.
     fn slice(&self, task: TaskId, on: Nanos) -> SliceRow {
+        let reason = if self.is_preempted { LeftCpu::Preempted } else { LeftCpu::Interruptible };
         SliceRow {
             off_span: Some(self.to.since(self.from)),
-            wake_span: Some(self.woken.since(self.from)),
+            wake_span: (!self.is_preempted).then_some(self.woken.since(self.from)),
             syscall: self.syscall,
             waker: self.waker,
             object: self.object,
-            ..slice(task, on, self.from, LeftCpu::Interruptible)
+            ..slice(task, on, self.from, reason)
         }
     }
 }

@@ -92,7 +92,8 @@ fn teardown_without_exec(context: WhatIf<'_, '_>, launch: &Launch<'_>) -> Option
 fn keeps_fork(context: WhatIf<'_, '_>, launch: u32, is_concurrent: bool) -> bool {
     let WhatIf { forest, timelines, .. } = context;
     let at = &context.launch(launch).instants;
-    let is_known = forest.parent(launch as usize).is_some() && at.created.get().is_some() && at.reaped.get().is_some();
+    let has_ended = context.launch(launch).end().is_some();
+    let is_known = forest.parent(launch as usize).is_some() && at.created.get().is_some() && has_ended;
     !is_known || is_concurrent || is_captured(forest, timelines, launch)
 }
 
@@ -106,15 +107,15 @@ fn concurrent_launches(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
         // sibling still runs.
         let mut latest = Nanos(0);
         for (position, sibling) in siblings.iter().enumerate() {
-            let at = &forest.launches[*sibling].instants;
+            let launch = &forest.launches[*sibling];
             let next = siblings.get(position + 1);
             let next_begins = next.and_then(|next| forest.launches[*next].instants.created.get());
-            let reaped = at.reaped.get().unwrap_or(Nanos(u64::MAX));
-            if at.created.get().is_some_and(|created| created < latest) || next_begins.is_some_and(|next| next < reaped)
-            {
+            let ended = launch.end().unwrap_or(Nanos(u64::MAX));
+            let created = launch.instants.created.get();
+            if created.is_some_and(|created| created < latest) || next_begins.is_some_and(|next| next < ended) {
                 concurrent.insert(*sibling as u32);
             }
-            latest = latest.max(reaped);
+            latest = latest.max(ended);
         }
     }
     concurrent

@@ -137,8 +137,8 @@ const BATCHES_PER_CPU: usize = 2;
 /// Returns the batch size: the maximum or, if the launches ran in parallel, a size that leaves work for every CPU.
 fn batch_size(context: &RuleContext<'_, '_>, all: &[u32]) -> u32 {
     let overlapping = all.windows(2).filter(|pair| {
-        let [first, second] = [pair[0], pair[1]].map(|index| context.launch(index).instants);
-        first.reaped.get().zip(second.created.get()).is_some_and(|(reaped, created)| created < reaped)
+        let [first, second] = [pair[0], pair[1]].map(|index| context.launch(index));
+        first.end().zip(second.instants.created.get()).is_some_and(|(ended, created)| created < ended)
     });
     if overlapping.count() * 2 < all.len() {
         return MAX_BATCH as u32;
