@@ -55,11 +55,7 @@ fn reconstructed(forest: &Forest<'_>, recorded: &Recorded) -> Timelines {
     reconstructed_with(forest, recorded, &[])
 }
 
-fn reconstructed_with(
-    forest: &Forest<'_>,
-    (recording, slices): &Recorded,
-    threads: &[ThreadRow],
-) -> Timelines {
+fn reconstructed_with(forest: &Forest<'_>, (recording, slices): &Recorded, threads: &[ThreadRow]) -> Timelines {
     reconstruct(recording, forest, threads, timelines_with(forest, slices, threads))
 }
 

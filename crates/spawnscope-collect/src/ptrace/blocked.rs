@@ -85,7 +85,8 @@ fn descriptors((number, [first, second]): Call, process: Pid) -> Vec<u64> {
         libc::SYS_read => vec![first],
         _ if POLLS.contains(&number) => {
             let bytes = memory::read(process, first, second.min(MAX_DESCRIPTORS) as usize * POLL_BYTES);
-            let numbers = bytes.chunks_exact(POLL_BYTES).filter_map(|each| Some(i32::from_ne_bytes(*each.first_chunk()?)));
+            let numbers =
+                bytes.chunks_exact(POLL_BYTES).filter_map(|each| Some(i32::from_ne_bytes(*each.first_chunk()?)));
             numbers.filter_map(|fd| u64::try_from(fd).ok()).collect()
         }
         _ if SELECTS.contains(&number) => {
@@ -96,7 +97,8 @@ fn descriptors((number, [first, second]): Call, process: Pid) -> Vec<u64> {
         }
         _ if EPOLLS.contains(&number) => {
             let text = fs::read_to_string(format!("/proc/{}/fdinfo/{first}", process.0)).unwrap_or_default();
-            let watched = text.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next()?.parse().ok());
+            let watched =
+                text.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next()?.parse().ok());
             watched.take(MAX_DESCRIPTORS as usize).collect()
         }
         _ => Vec::new(),

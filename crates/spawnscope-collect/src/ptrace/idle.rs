@@ -93,7 +93,8 @@ impl Tracing {
     /// Returns how long a process was off its CPU since its last stop or since its program has begun, in nanoseconds, and when that was, without
     /// its waits for a CPU. `None` if it was hardly. Reports waits for a CPU of a program that has launched nothing.
     fn time_off(&mut self, tid: Pid, thread: Thread, at: Nanos) -> Option<(Nanos, u64)> {
-        let process = self.processes.process(thread.launch).filter(|process| process.pid == tid && !process.had_threads)?;
+        let process =
+            self.processes.process(thread.launch).filter(|process| process.pid == tid && !process.had_threads)?;
         let begun = process.begun;
         let (from, idle) = if let Some(slice) = self.waits.time_off_since_last_stop(tid) {
             let slice = slice?;

@@ -313,7 +313,8 @@ impl LaunchingThread {
         let now = Counters { at, ..awaited.counters };
         let slice = self.wait_for_child(&now);
         self.restart(now);
-        let wake = (awaited.ended_by == EndedBy::Output).then_some(Wake { at, by: Waker::Task(task), is_certain: true });
+        let wake =
+            (awaited.ended_by == EndedBy::Output).then_some(Wake { at, by: Waker::Task(task), is_certain: true });
         Some(Slice { syscall: awaited.call, wake, ..slice? })
     }
 

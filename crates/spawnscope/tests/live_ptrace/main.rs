@@ -12,6 +12,7 @@ mod containers;
 #[path = "../live_ebpf/dash_lines.rs"]
 #[expect(dead_code, reason = "the shells of other Debian releases are tested with eBPF only")]
 mod dash_lines;
+mod first_advice;
 mod mcp;
 mod phases;
 #[path = "../support/predicted.rs"]
