@@ -90,7 +90,7 @@ impl Answer {
             let [expected, low, high] = prediction.saving();
             let mut saving = [expected.since(cure.kept), low.since(cure.kept), high];
             if cure.is_open {
-                saving[2] = high.max(dependent).min(most);
+                saving[2] = high.max(dependent).min(most).max(saving[0]);
                 saving = saving.map(|time| time.min(limit));
             }
             let evidence = depends.then(|| format!("{up_to}{share} of the wall time depends on {them}"));
