@@ -1,9 +1,11 @@
-//! What a blocked thread waits for: the call that it is in (/proc/PID/task/TID/syscall), and the pipes behind its descriptors.
+//! What a thread waits for: the call that a blocked thread is in (/proc/PID/task/TID/syscall), or in which a stopped one was, and the pipes
+//! behind its descriptors.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use spawnscope_data::event::Pid;
+use spawnscope_data::event::{Pid, Syscall};
+use spawnscope_system::ptrace::Registers;
 use spawnscope_system::{memory, procfs};
 
 /// Calls that wait for one of several descriptors.
@@ -23,6 +25,12 @@ const EPOLLS: &[libc::c_long] = &[libc::SYS_epoll_pwait];
 const MAX_DESCRIPTORS: u64 = 64;
 /// Size in bytes of a `struct pollfd`, which begins with the descriptor.
 const POLL_BYTES: usize = 8;
+
+/// Offset in bytes of the pid in a siginfo about a child.
+const SIGINFO_PID: u64 = 16;
+/// Results of a call that a signal has interrupted: EINTR, and the kernel's own ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and
+/// ERESTART_RESTARTBLOCK, after which the kernel may restart the call.
+const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
 
 /// The number and the first two arguments of a call.
 pub(super) type Call = (libc::c_long, [u64; 2]);
@@ -115,6 +123,55 @@ pub(super) fn handles(process: Pid, signal: i32) -> bool {
     let caught = procfs::status_field(process, "SigCgt");
     let caught = caught.and_then(|mask| u64::from_str_radix(&mask, 16).ok());
     caught.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Activity {
+    /// It was waiting for children in this call, and the wait is over. The pid is that of the child that the call has reaped, if known.
+    Waiting(Syscall, Option<Pid>),
+    /// It was sleeping, and continues to.
+    Asleep(Syscall),
+    /// It was waiting for something else, and the signal has interrupted the wait.
+    Interrupted,
+    /// It was working, or in a call that is over.
+    Working,
+}
+
+pub(super) fn activity(tid: Pid) -> Activity {
+    let Ok(registers) = Registers::read(tid) else {
+        return Activity::Interrupted;
+    };
+    let Some((number, argument, result)) = registers.ended_call(tid) else {
+        return Activity::Working;
+    };
+    let Ok(call) = u32::try_from(number) else {
+        return Activity::Interrupted;
+    };
+    let syscall = Syscall { number: call, argument };
+    match number {
+        libc::SYS_wait4 if result > 0 => Activity::Waiting(syscall, i32::try_from(result).ok().map(Pid)),
+        libc::SYS_waitid if result == 0 => {
+            Activity::Waiting(syscall, reaped_by_waitid(tid, registers.third_argument()))
+        }
+        // Programs use these calls to wait for signals.
+        libc::SYS_rt_sigsuspend | libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait
+            if INTERRUPTED.contains(&result) =>
+        {
+            Activity::Waiting(syscall, None)
+        }
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep if INTERRUPTED[1..].contains(&result) => {
+            Activity::Asleep(syscall)
+        }
+        _ if INTERRUPTED.contains(&result) => Activity::Interrupted,
+        _ => Activity::Working,
+    }
+}
+
+/// Returns the child in the siginfo that waitid has written.
+pub(super) fn reaped_by_waitid(tid: Pid, siginfo: u64) -> Option<Pid> {
+    let bytes = memory::read(tid, siginfo.checked_add(SIGINFO_PID)?, size_of::<i32>());
+    let pid = i32::from_ne_bytes(*bytes.first_chunk()?);
+    (siginfo != 0 && pid > 0).then_some(Pid(pid))
 }
 
 #[cfg(test)]

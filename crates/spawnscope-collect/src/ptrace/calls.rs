@@ -7,13 +7,14 @@ use spawnscope_data::event::{EventKind, Executed, LeftCpu, Nanos, Pid, Slice, Sy
 use spawnscope_system::ptrace::{CallInfo, CallStop, Stop};
 use spawnscope_system::{clock, memory, procfs};
 
+use super::blocked::reaped_by_waitid;
 use super::image::{MAX_PATH, arguments_passed};
 use super::launchers::Call;
 use super::processes::Thread;
 use super::programs;
 use super::setup::ExecCall;
 use super::tracing::Tracing;
-use super::waits::{MIN_OFF_NS, reaped_by_waitid};
+use super::waits::MIN_OFF_NS;
 
 impl Tracing {
     pub(super) fn handle_system_call(&mut self, tid: Pid, thread: Thread) {

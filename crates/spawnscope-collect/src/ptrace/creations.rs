@@ -7,11 +7,11 @@ use spawnscope_data::event::{Chain, EventKind, LaunchId, Launched, Mechanism, Na
 use spawnscope_system::ptrace::{Creation, Registers, Stop};
 use spawnscope_system::{clock, memory, procfs};
 
+use super::first_stop::FirstStop;
 use super::lines::{self, Creator};
 use super::processes::Process;
 use super::setup::Setup;
 use super::tracing::Tracing;
-use super::waits::FirstStop;
 use crate::clone_call::{CLONE_VM, CloneCall};
 
 const CLONE_THREAD: u64 = 0x1_0000;

@@ -6,6 +6,7 @@ mod blocked;
 mod calls;
 mod costs;
 mod creations;
+mod first_stop;
 mod idle;
 mod image;
 mod launchers;

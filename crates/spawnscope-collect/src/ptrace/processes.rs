@@ -6,10 +6,10 @@ use spawnscope_data::event::{Chain, LaunchId, Launched, Nanos, Pid, TaskId};
 use spawnscope_system::ptrace::unblocking::BlockedSignals;
 use spawnscope_system::ptrace::{CallStop, EntryDetour};
 
+use super::first_stop::FirstStop;
 use super::idle::Pipes;
 use super::lines::{Program, Shell};
 use super::setup::{ExecStops, Setup};
-use super::waits::FirstStop;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thread {

@@ -7,6 +7,7 @@ use spawnscope_system::ptrace::unblocking::BlockedSignals;
 use spawnscope_system::ptrace::{CallInfo, EntryDetour, NATIVE_AUDIT_ARCH, Registers, Stop, execute_again};
 use spawnscope_system::{clock, procfs};
 
+use super::blocked::{self, Activity};
 use super::idle::Pipes;
 use super::image::Image;
 use super::lines::{Program, Shell};
@@ -15,7 +16,6 @@ use super::programs;
 use super::setup::{ExecCall, Setup};
 use super::shared::lock;
 use super::tracing::Tracing;
-use super::waits::{self, Activity};
 use crate::{ROOT, scripts};
 
 impl Tracing {
@@ -264,7 +264,7 @@ impl Tracing {
             return;
         }
         let is_native = self.processes.process(thread.launch).is_some_and(|process| process.is_native);
-        let activity = if is_native { waits::activity(tid) } else { Activity::Interrupted };
+        let activity = if is_native { blocked::activity(tid) } else { Activity::Interrupted };
         if let Activity::Asleep(call) = activity {
             return self.waits.on_interrupted_sleep(tid, call);
         }

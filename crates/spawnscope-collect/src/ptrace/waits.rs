@@ -13,12 +13,10 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
-use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 
 use spawnscope_data::event::{LeftCpu, Nanos, Pid, Slice, Syscall, TaskId, Wake, Waker};
-use spawnscope_system::ptrace::Registers;
-use spawnscope_system::{clock, memory};
+use spawnscope_system::clock;
 
 use super::blocked::{self, EndedBy};
 use super::idle::EndedWriters;
@@ -27,27 +25,20 @@ use super::idle::EndedWriters;
 pub(super) const MIN_OFF_NS: u64 = 100_000;
 /// Maximum number of threads whose counters are read, each through a file that stays open.
 const MAX_THREADS: usize = 64;
-/// The recorder has few open files if a new one gets a descriptor below this.
-pub(super) const FEW_FILES: RawFd = 256;
-/// Offset in bytes of the pid in a siginfo about a child.
-const SIGINFO_PID: u64 = 16;
-/// Results of a call that a signal has interrupted: EINTR, and the kernel's own ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and
-/// ERESTART_RESTARTBLOCK, after which the kernel may restart the call.
-const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
 /// A wait is assumed to end at the stop if, since its last stop, the thread was running or runnable for at most this long, or for at most
 /// 1/`RUNNABLE_DIVISOR` of the time since the wait began.
 const MAX_RUNNABLE_NS: u64 = 500_000;
 const RUNNABLE_DIVISOR: u64 = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Counters {
-    at: Nanos,
+pub(super) struct Counters {
+    pub(super) at: Nanos,
     /// Time on CPUs, in nanoseconds.
-    ran: u64,
+    pub(super) ran: u64,
     /// Time in the run queue, in nanoseconds.
-    delayed: u64,
+    pub(super) delayed: u64,
     /// How often the thread got a CPU.
-    arrivals: u64,
+    pub(super) arrivals: u64,
 }
 
 #[derive(Debug)]
@@ -350,7 +341,7 @@ impl LaunchingThread {
 }
 
 /// Reads the counters: time on CPUs, time in the run queue, number of times that the thread got a CPU.
-fn read_counters(schedstat: &File) -> Option<Counters> {
+pub(super) fn read_counters(schedstat: &File) -> Option<Counters> {
     let mut bytes = [0; 80];
     let length = schedstat.read_at(&mut bytes, 0).ok()?;
     let text = std::str::from_utf8(bytes.get(..length)?).ok()?;
@@ -369,108 +360,13 @@ pub(super) fn are_counted() -> bool {
     own.and_then(|own| read_counters(&own)).is_some_and(|counters| counters.arrivals > 0)
 }
 
-/// The first stop of a new process. The process has waited for a CPU until this stop, and waits again when it is resumed, since its creator,
-/// which was stopped too, may have got the only CPU. Without the tracer, both would be a single wait.
-#[derive(Debug)]
-pub(super) struct FirstStop {
-    /// When the process was created: no later than its creator's stop, which follows the creation.
-    pub(super) created: Nanos,
-    /// How long it was in the run queue until the stop.
-    waited: Nanos,
-    /// The file with its counters, if few files are open: a process that never stops again would keep it.
-    schedstat: Option<File>,
-}
-
-impl FirstStop {
-    /// Reads the counters of a process at its first stop, before it is resumed. `creator_stopped`: when its creator stopped.
-    pub(super) fn read(process: Pid, creator_stopped: Option<Nanos>) -> Option<FirstStop> {
-        let schedstat = open_schedstat(process)?;
-        let counters = read_counters(&schedstat)?;
-        Some(FirstStop {
-            created: creation_time(&counters, creator_stopped),
-            waited: Nanos(counters.delayed),
-            schedstat: (schedstat.as_raw_fd() < FEW_FILES).then_some(schedstat),
-        })
-    }
-
-    /// Returns when the process would have got a CPU without the tracer. It must be at its second stop. `at_first_call`: this stop is its first
-    /// system call. In that case, all its time in the run queue counts, since its creator, which is resumed after it, may have preempted it.
-    /// Otherwise returns `None` if it was in the run queue more than once.
-    pub(super) fn first_run(&self, process: Pid, at_first_call: bool) -> Option<Nanos> {
-        let now = match &self.schedstat {
-            Some(schedstat) => read_counters(schedstat),
-            None => read_counters(&open_schedstat(process)?),
-        };
-        self.first_run_from(&now?, at_first_call)
-    }
-
-    fn first_run_from(&self, now: &Counters, at_first_call: bool) -> Option<Nanos> {
-        let waited = now.delayed.checked_sub(self.waited.0)?;
-        (at_first_call || now.arrivals == 2).then_some(Nanos(self.created.0 + self.waited.0 + waited))
-    }
-}
-
-fn creation_time(at_first_stop: &Counters, creator_stopped: Option<Nanos>) -> Nanos {
-    let waiting_since = Nanos(at_first_stop.at.0.saturating_sub(at_first_stop.delayed));
-    creator_stopped.map_or(waiting_since, |stopped| stopped.min(waiting_since))
-}
-
 /// Returns how long the first thread of a process has waited for a CPU so far.
 pub(super) fn time_in_run_queue(process: Pid) -> Option<Nanos> {
     Some(Nanos(read_counters(&open_schedstat(process)?)?.delayed))
 }
 
-fn open_schedstat(process: Pid) -> Option<File> {
+pub(super) fn open_schedstat(process: Pid) -> Option<File> {
     File::open(format!("/proc/{}/schedstat", process.0)).ok()
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Activity {
-    /// It was waiting for children in this call, and the wait is over. The pid is that of the child that the call has reaped, if known.
-    Waiting(Syscall, Option<Pid>),
-    /// It was sleeping, and continues to.
-    Asleep(Syscall),
-    /// It was waiting for something else, and the signal has interrupted the wait.
-    Interrupted,
-    /// It was working, or in a call that is over.
-    Working,
-}
-
-pub(super) fn activity(tid: Pid) -> Activity {
-    let Ok(registers) = Registers::read(tid) else {
-        return Activity::Interrupted;
-    };
-    let Some((number, argument, result)) = registers.ended_call(tid) else {
-        return Activity::Working;
-    };
-    let Ok(call) = u32::try_from(number) else {
-        return Activity::Interrupted;
-    };
-    let syscall = Syscall { number: call, argument };
-    match number {
-        libc::SYS_wait4 if result > 0 => Activity::Waiting(syscall, i32::try_from(result).ok().map(Pid)),
-        libc::SYS_waitid if result == 0 => {
-            Activity::Waiting(syscall, reaped_by_waitid(tid, registers.third_argument()))
-        }
-        // Programs use these calls to wait for signals.
-        libc::SYS_rt_sigsuspend | libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait
-            if INTERRUPTED.contains(&result) =>
-        {
-            Activity::Waiting(syscall, None)
-        }
-        libc::SYS_nanosleep | libc::SYS_clock_nanosleep if INTERRUPTED[1..].contains(&result) => {
-            Activity::Asleep(syscall)
-        }
-        _ if INTERRUPTED.contains(&result) => Activity::Interrupted,
-        _ => Activity::Working,
-    }
-}
-
-/// Returns the child in the siginfo that waitid has written.
-pub(super) fn reaped_by_waitid(tid: Pid, siginfo: u64) -> Option<Pid> {
-    let bytes = memory::read(tid, siginfo.checked_add(SIGINFO_PID)?, size_of::<i32>());
-    let pid = i32::from_ne_bytes(*bytes.first_chunk()?);
-    (siginfo != 0 && pid > 0).then_some(Pid(pid))
 }
 
 #[cfg(test)]
@@ -541,23 +437,6 @@ mod tests {
         let parent = &waits.threads[&Pid(1)];
         let slice = parent.single_wait(&counters(9_000_000, 800_000, 0, 10)).unwrap();
         assert_eq!(9_000_000 - slice.off.0, 8_000_000 - 300_000 - 2_000_000);
-    }
-
-    #[test]
-    fn the_first_run_follows_the_waits_before_and_after_the_first_stop() {
-        let at_first_stop = counters(5_000_000, 20_000, 200_000, 1);
-        // The creator's stop may be noticed before or after that of the process.
-        for (creator_stopped, created) in
-            [(None, 4_800_000), (Some(4_300_000), 4_300_000), (Some(4_900_000), 4_800_000)]
-        {
-            assert_eq!(creation_time(&at_first_stop, creator_stopped.map(Nanos)), Nanos(created));
-        }
-        let first = FirstStop { created: Nanos(4_800_000), waited: Nanos(200_000), schedstat: None };
-        let second = counters(9_000_000, 30_000, 1_200_000, 2);
-        assert_eq!(first.first_run_from(&second, false), Some(Nanos(6_000_000)));
-        let preempted = counters(9_000_000, 30_000, 1_200_000, 3);
-        assert_eq!(first.first_run_from(&preempted, false), None);
-        assert_eq!(first.first_run_from(&preempted, true), Some(Nanos(6_000_000)));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use spawnscope_data::event::Pid;
 use spawnscope_system::memory;
 
-use crate::ptrace::waits::FEW_FILES;
+use crate::ptrace::first_stop::FEW_FILES;
 
 /// Number of bytes read at a time. The machine's page size may be larger.
 const PAGE: usize = 4096;
