@@ -52,6 +52,12 @@ impl<'a> ScriptCall<'a> {
     }
 }
 
+/// Whether a runner started the script that makes a launch.
+pub(crate) fn is_in_script(forest: &Forest<'_>, index: u32) -> bool {
+    let mut ancestors = std::iter::successors(forest.parent(index as usize), |parent| forest.parent(*parent));
+    ancestors.any(|ancestor| forest.launches[ancestor].execs.last().and_then(runner_of).is_some())
+}
+
 /// Returns the runner that an exec starts, and the runner's arguments.
 fn runner_of<'a>(exec: &Exec<'a>) -> Option<(&'static str, Vec<&'a [u8]>)> {
     if !is_version_of(exec.program_name(), b"node") {
@@ -61,9 +67,6 @@ fn runner_of<'a>(exec: &Exec<'a>) -> Option<(&'static str, Vec<&'a [u8]>)> {
     let name = ENDINGS.iter().fold(call.name, |name, ending| name.strip_suffix(*ending).unwrap_or(name));
     let (runner, subcommands) = RUNNERS.iter().find(|(runner, _)| *runner == name)?;
     let first = call.arguments.first()?;
-    let is_call = match subcommands {
-        [] => !first.starts_with(b"-"),
-        _ => subcommands.contains(first),
-    };
+    let is_call = subcommands.is_empty() || subcommands.contains(first);
     is_call.then_some((std::str::from_utf8(runner).ok()?, call.arguments))
 }

@@ -36,9 +36,9 @@ fn edited(script: &str, words: &[&str]) -> String {
         serial.builder.set_call_chain(launch, &[line]);
     }
     let found = advices(&serial.finish());
-    let mut edits = found.worth.into_iter().flat_map(Advice::separated).flat_map(|advice| advice.finding.edits);
-    let edit = edits.next().unwrap_or_else(|| panic!("no edit of {script}"));
-    let splices = edit.splices(script.as_bytes()).unwrap_or_else(|refusal| panic!("{script}: {refusal}"));
+    let edits = found.worth.into_iter().flat_map(Advice::separated).flat_map(|advice| advice.finding.edits);
+    let splices = edits.map(|edit| edit.splices(script.as_bytes())).find_map(Result::ok);
+    let splices = splices.unwrap_or_else(|| panic!("no edit of {script}"));
     String::from_utf8(spliced(script.as_bytes(), &splices)).unwrap()
 }
 

@@ -99,7 +99,7 @@ impl SourceFiles {
     fn look_up_fix(&mut self, advice: &mut Advice) -> bool {
         let mut own: BTreeMap<PathBuf, OwnEdits> = BTreeMap::new();
         let mut pending: Vec<&Edit> = advice.finding.edits.iter().collect();
-        let (mut refused, mut caveat) = (Vec::new(), None);
+        let (mut refused, mut caveat, mut applied) = (Vec::new(), None, BTreeSet::new());
         // An edit may need a later one: the last filter of a pipeline goes first.
         for _ in 0..MAX_ROUNDS {
             refused.clear();
@@ -107,6 +107,7 @@ impl SourceFiles {
             pending.retain(|edit| match self.apply(edit, &mut own) {
                 Ok(()) => {
                     caveat = caveat.or_else(|| edit.caveat());
+                    applied.insert((&edit.file, edit.line));
                     false
                 }
                 Err(reason) => {
@@ -118,6 +119,8 @@ impl SourceFiles {
                 break;
             }
         }
+        // A line may have several edits, of which one is enough.
+        refused.retain(|refused| !applied.contains(&(&refused.file, refused.line)));
         advice.edited.clear();
         for (path, own) in &own {
             let (original, edited) = self.texts(path);

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::edit::{
-    Edit, EditRefusal, FILTERS, Form, Key, LibraryRewrite, MAX_EDITS, MakeRewrite, Operand, PackageRewrite,
-    PythonRewrite, Rewrite, SEARCH, has_library, is_success, shell_sites,
+    Edit, EditRefusal, FILTERS, Form, Key, LibraryRewrite, MAX_EDITS, MakeRewrite, PackageRewrite, PythonRewrite,
+    Rewrite, SEARCH, has_library, is_success, program_of_npx, shell_sites,
 };
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
@@ -14,7 +14,7 @@ use crate::explain::advice::rules::builtin;
 use crate::explain::advice::rules::needless_shell::is_per_file_launcher;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::model::launch::{Exec, Launch};
-use crate::patterns::package_scripts::ScriptCall;
+use crate::patterns::package_scripts::{ScriptCall, is_in_script};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shell_syntax::{Need, need_of};
 use crate::patterns::shells::{command_of, is_shell};
@@ -41,8 +41,8 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
         Some(Change::Remove) if finding.rule == "pipeline" => by_program(context, launches)
             .remove(&b"cat"[..])
             .map_or_else(Vec::new, |own| shell_edits(context, b"cat", &own, &Form::Feed)),
-        // Their fixes are to read none of these files, and to keep a result.
-        Some(Change::Remove) if matches!(finding.rule, "tool-calls" | "resident") => Vec::new(),
+        // Their fixes are to read none of these files, and to keep a result, or to call the program that npx looks up.
+        Some(Change::Remove) if matches!(finding.rule, "tool-calls" | "resident") => package_edits(context, launches),
         Some(Change::Remove | Change::Builtin) => replaced(context, launches, finding.rule == "once"),
         _ => finding.edits.clone(),
     };
@@ -91,31 +91,17 @@ fn merged(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
                 edits.extend(passed(context, launcher, &own));
             }
             Some(_) => {}
-            None => edits.extend(in_loop(context, program, &own)),
+            None => edits.extend(in_shell(context, program, &own)),
         }
     }
     edits
 }
 
-/// Returns the edits of loops: one call for all rounds, or none.
-fn in_loop(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32]) -> Vec<Edit> {
-    let after_first = |index: &u32| after_first_field(program, &arguments_of(context.launch(*index).execs.last()?));
-    let steps: Option<BTreeSet<String>> = launches.iter().map(after_first).collect();
-    if let Some(steps) = steps.filter(|steps| steps.len() == 1) {
-        let form = Form::Steps { operand: Operand::Input, steps: steps.into_iter().collect() };
-        let sites = shell_sites(context, program, launches).into_iter();
-        return sites.filter_map(|site| site.edit(context, program, Ok((form.clone(), true)))).collect();
-    }
-    shell_edits(context, program, launches, if SEARCH.contains(program) { &Form::Read } else { &Form::Many })
-}
-
-/// Returns the expansion that does what `cut -d= -f2-` does. A line without the delimiter stays as it is.
-fn after_first_field(program: &[u8], arguments: &[&[u8]]) -> Option<String> {
-    let text = arguments.join(&b' ');
-    let (delimiter, rest) = text.strip_prefix(b"-d")?.trim_ascii_start().split_first()?;
-    let fields = rest.trim_ascii_start().strip_prefix(b"-f")?.trim_ascii_start();
-    let is_plain = program == b"cut" && fields == b"2-" && b"=:/,;@%_+.-".contains(delimiter);
-    is_plain.then(|| format!("#*{}", char::from(*delimiter)))
+/// Returns the edits of the calls of a program: the shell does the work itself, or one call does it for all rounds of a loop.
+fn in_shell(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32]) -> Vec<Edit> {
+    let form = if SEARCH.contains(program) { &Form::Read } else { &Form::Many };
+    let by_shell = builtin::edits(context, program, launches);
+    by_shell.into_iter().chain(shell_edits(context, program, launches, form)).collect()
 }
 
 /// Returns the edits of the lines that call xargs or find, which launch a program for each input.
@@ -139,15 +125,17 @@ fn replaced(context: &RuleContext<'_, '_>, launches: &[u32], is_question: bool) 
         return of_make;
     }
     let edits = by_program(context, launches).into_iter().flat_map(|(program, own)| {
-        let by_shell = builtin::edits(context, program, &own);
+        let is_certain = || own.iter().all(|index| context.has_certain_answer(*index));
         match program {
-            _ if !by_shell.is_empty() => by_shell,
             b"mkdir" if is_question && Runtime::of_parent(context.forest(), own[0]) == Runtime::Make => {
                 directory_edits(context, &own)
             }
-            _ if is_question && !own.iter().all(|index| context.has_certain_answer(*index)) => Vec::new(),
-            _ if is_question => shell_edits(context, program, &own, &Form::Once),
-            _ => in_loop(context, program, &own),
+            b"mkdir" if is_question => shell_edits(context, program, &own, &Form::Tested),
+            _ if is_question && builtin::edits(context, program, &own).is_empty() => match is_certain() {
+                true => shell_edits(context, program, &own, &Form::Once),
+                false => Vec::new(),
+            },
+            _ => in_shell(context, program, &own),
         }
     });
     edits.collect()
@@ -282,18 +270,15 @@ fn edit_at((file, line, directory): Key<'_>, rewrite: Rewrite) -> Edit {
 /// Returns the edits of the packages whose scripts call other scripts, by the directories in which the runners started.
 fn package_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     let forest = context.forest();
-    let is_nested = |index: u32| {
-        let mut ancestors = std::iter::successors(forest.parent(index as usize), |parent| forest.parent(*parent));
-        ancestors.any(|ancestor| ScriptCall::of(forest, ancestor as u32).is_some())
-    };
     let mut packages: BTreeMap<&[u8], PackageRewrite> = BTreeMap::new();
-    for index in launches.iter().filter(|index| is_nested(**index)) {
+    for index in launches.iter().filter(|index| is_in_script(forest, **index)) {
         let directory = context.launch(*index).execs.last().and_then(|exec| exec.cwd());
         let Some((directory, call)) = directory.zip(ScriptCall::of(forest, *index)) else { continue };
         let package = packages.entry(directory).or_default();
         package.scripts.extend(call.script().map(<[u8]>::to_vec));
         // npm has the programs of the package in the PATH of its scripts.
-        let program = call.arguments.first().filter(|_| call.runner == "npx").copied().unwrap_or_default();
+        let words: Vec<&[u8]> = [call.runner.as_bytes()].into_iter().chain(call.arguments.iter().copied()).collect();
+        let program = program_of_npx(&words).map(|at| words[at]).unwrap_or_default();
         let is_own = |exec: &Exec<'_>| {
             let path = exec.path();
             path.strip_suffix(program).is_some_and(|path| path.ends_with(b"node_modules/.bin/"))
@@ -303,6 +288,7 @@ fn package_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
             package.programs.insert(program.to_vec());
         }
     }
+    packages.retain(|_, package| !package.scripts.is_empty() || !package.programs.is_empty());
     let edits = packages.into_iter().map(|(directory, package)| Edit {
         file: b"package.json".to_vec(),
         directory: Some(directory.to_vec()),

@@ -223,13 +223,16 @@ impl<'t> Script<'t> {
 
     /// Returns the bytes of the function with this name.
     pub(crate) fn function(&self, name: &[u8]) -> Option<Range<usize>> {
-        let found = self.nodes.iter().find(|node| {
-            let text = &self.text[node.range.clone()];
-            let text = text.strip_prefix(b"function").unwrap_or(text).trim_ascii_start();
-            let is_end = |rest: &[u8]| rest.first().is_some_and(|next| b" \t\n({".contains(next));
-            matches!(node.kind, Kind::Function) && text.strip_prefix(name).is_some_and(is_end)
-        });
-        found.map(|node| node.range.clone())
+        let is_function =
+            |index: &usize| matches!(self.nodes[*index].kind, Kind::Function) && self.function_name(*index) == name;
+        (0..self.nodes.len()).find(is_function).map(|index| self.nodes[index].range.clone())
+    }
+
+    /// Returns the name of a function.
+    pub(crate) fn function_name(&self, index: usize) -> &'t [u8] {
+        let text = self.source(&self.nodes[index].range);
+        let text = text.strip_prefix(b"function ").unwrap_or(text).trim_ascii_start();
+        text.split(|byte| b" \t\n({".contains(byte)).next().unwrap_or_default()
     }
 
     /// Whether a word contains a name as a word of its own.

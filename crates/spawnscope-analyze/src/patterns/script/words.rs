@@ -46,6 +46,14 @@ impl<'t> Word<'t> {
         }
     }
 
+    /// Returns the only variable of the word, and the text before and after it.
+    pub(crate) fn around_variable(&self) -> Option<([Vec<u8>; 2], &'t [u8])> {
+        let at = self.parts.iter().position(|part| matches!(part, Part::Variable { .. }))?;
+        let Part::Variable { name, .. } = self.parts[at] else { return None };
+        let text = |parts: &[Part<'t>]| Word { range: 0..0, parts: parts.to_vec() }.literal();
+        Some(([text(&self.parts[..at])?, text(&self.parts[at + 1..])?], name))
+    }
+
     /// Returns the substitution that is the whole word, with or without quotes.
     pub(crate) fn substitution(&self) -> Option<usize> {
         match self.parts[..] {

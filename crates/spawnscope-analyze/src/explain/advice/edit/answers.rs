@@ -5,9 +5,10 @@
 use std::ops::Range;
 
 use super::around::{
-    Around, LoopKind, insertion_at, is_certain, only_reads, only_reads_files, statements, uses_parameters,
+    Around, LoopKind, insertion_at, is_certain, is_reader, only_calls, only_reads, only_reads_files, statements,
+    uses_parameters,
 };
-use super::line_each::{LineEach, answers_each_line, is_interpreter, looped_code};
+use super::line_each::{LineEach, answers_each_line, is_interpreter, keeps_number, looped_code};
 use super::lookup::{Chosen, chosen_line, is_condition};
 use super::many::position_of;
 use super::once::FILTERS;
@@ -232,10 +233,13 @@ impl<'t> Question<'_, '_, 't> {
     fn about_words(&self) -> Result<String, EditRefusal> {
         let (script, call) = (self.call.script, self.call);
         let each = self.each_line()?;
-        refuse_if(!self.only_reads(), "the loop has commands that may change the answer")?;
+        // Commits do not change, whatever is written to files.
+        let own = script.node(self.statement).range.start..script.node(self.asked).range.end;
+        let is_about_commits = call.rewrite.program == b"git" && only_calls(script, self.around, &own, is_reader);
+        refuse_if(!is_about_commits && !self.only_reads(), "the loop has commands that may change the answer")?;
         let range = &script.node(call.command).range;
         let last = script.node(call.pipeline[call.pipeline.len() - 1]).range.end;
-        let filters = name(script.source(&(range.end..last)));
+        let filters = if each == LineEach::Count { String::new() } else { name(script.source(&(range.end..last))) };
         let redirected =
             call.simple.redirections.iter().find(|each| each.operator == b"<").filter(|_| each == LineEach::Count);
         let operand = match redirected {
@@ -319,22 +323,22 @@ impl<'t> Question<'_, '_, 't> {
             (true, Some(code)) => LineEach::With(vec![code]),
             (true, None) => return refused(),
         };
-        let is_last = call.pipeline.first() == Some(&call.command);
-        let are_filters = call.pipeline[1..].iter().all(|command| self.is_filter(*command, b""));
+        let is_head = call.pipeline.first() == Some(&call.command);
+        // A number is read without the name of its file.
+        let is_filter = |command: &usize| match first {
+            LineEach::Count => self.filter(*command).is_some_and(|words| keeps_number(&words)),
+            LineEach::With(_) => self.filter(*command).is_some_and(|words| answers_each_line(&words, b"")),
+        };
+        let has_name = first == LineEach::Count && call.simple.words.len() > 2 && call.pipeline.len() == 1;
         let answer = call.rewrite.calls.first().and_then(of_call);
         let is_same = call.rewrite.calls.iter().all(|arguments| of_call(arguments) == answer);
-        if is_last && are_filters && is_same && (first != LineEach::Count || call.pipeline.len() == 1) {
-            Ok(first)
-        } else {
-            refused()
-        }
+        if is_head && call.pipeline[1..].iter().all(is_filter) && is_same && !has_name { Ok(first) } else { refused() }
     }
 
-    /// Whether a command prints one line for each line that it reads.
-    fn is_filter(&self, command: usize, text: &[u8]) -> bool {
-        let words = self.call.script.simple(command).filter(|simple| simple.redirections.is_empty());
-        let words: Option<Vec<Vec<u8>>> = words.and_then(|simple| simple.words.iter().map(Word::literal).collect());
-        words.is_some_and(|words| answers_each_line(&words, text))
+    /// Returns the words of a filter.
+    fn filter(&self, command: usize) -> Option<Vec<Vec<u8>>> {
+        let simple = self.call.script.simple(command).filter(|simple| simple.redirections.is_empty())?;
+        simple.words.iter().map(Word::literal).collect()
     }
 
     /// Returns the loop that prints all texts, and the filters: `for i in 1 2; do echo "$i"; done | bc`.
@@ -352,7 +356,7 @@ impl<'t> Question<'_, '_, 't> {
         let is_filter = if is_here {
             words.is_some_and(|words| answers_each_line(&words, source))
         } else {
-            filters.iter().all(|command| self.is_filter(*command, source))
+            filters.iter().all(|command| self.filter(*command).is_some_and(|words| answers_each_line(&words, source)))
         };
         if !ends_line || !is_filter {
             return refuse(format!("{} does not certainly print one line for each line", call.program()));

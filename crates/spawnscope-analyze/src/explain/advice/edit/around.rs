@@ -121,8 +121,18 @@ pub(super) fn statements(script: &Script<'_>, around: &Around<'_>) -> Vec<usize>
 
 /// Whether everything in a loop, without what begins in `own`, only reads files.
 pub(super) fn only_reads(script: &Script<'_>, around: &Around<'_>, own: &Range<usize>) -> bool {
+    only_calls(script, around, own, only_reads_files)
+}
+
+/// Whether all commands in a loop, without those that begin in `own`, are of a kind.
+pub(super) fn only_calls(
+    script: &Script<'_>,
+    around: &Around<'_>,
+    own: &Range<usize>,
+    is_of_kind: impl Fn(&Script<'_>, usize) -> bool,
+) -> bool {
     let is_kept = |index: usize| match &script.node(index).kind {
-        Kind::Simple(_) => only_reads_files(script, index),
+        Kind::Simple(_) => is_of_kind(script, index),
         Kind::Function => false,
         _ => true,
     };
@@ -135,6 +145,12 @@ pub(super) fn only_reads(script: &Script<'_>, around: &Around<'_>, own: &Range<u
 
 /// Whether a simple command changes no files.
 pub(super) fn only_reads_files(script: &Script<'_>, command: usize) -> bool {
+    is_reader(script, command)
+        && script.simple(command).is_some_and(|simple| !simple.redirections.iter().any(writes_file))
+}
+
+/// Whether the program of a simple command changes no files.
+pub(super) fn is_reader(script: &Script<'_>, command: usize) -> bool {
     let Some(simple) = script.simple(command) else { return false };
     let words: Vec<Vec<u8>> = simple.words.iter().map(|word| word.literal().unwrap_or_default()).collect();
     let has = |options: &[&[u8]]| words.iter().any(|word| options.iter().any(|option| word.starts_with(option)));
@@ -148,7 +164,7 @@ pub(super) fn only_reads_files(script: &Script<'_>, command: usize) -> bool {
         };
         is_reader && !script.is_function(program)
     };
-    words.first().is_none_or(is_reader) && !simple.redirections.iter().any(writes_file)
+    words.first().is_none_or(is_reader)
 }
 
 /// Whether each loop contains nothing but the next one.

@@ -1,7 +1,10 @@
-//! Edits of recipes that make the directory of their target each time: `mkdir -p $(dir $@)` becomes an order-only prerequisite, which make checks
-//! without a launch.
+//! Edits of code that makes a directory each time: `mkdir -p $(dir $@)` in a recipe becomes an order-only prerequisite, which make checks without a
+//! launch. A shell tests first whether the directory exists.
 
-use super::{EditRefusal, Splice, refuse, splice};
+use super::around::first_of_list;
+use super::shell::FoundCall;
+use super::{EditRefusal, Splice, refuse, refuse_if, splice};
+use crate::patterns::script::{Kind, Part};
 
 /// How recipes name the directory of their target.
 const OF_TARGET: [&[u8]; 6] = [b"$(@D)", b"${@D}", b"\"$(@D)\"", b"$(dir $@)", b"\"$(dir $@)\"", b"$(dir $(@))"];
@@ -43,6 +46,23 @@ pub(super) fn splices(makefile: &[u8], line: u32) -> Result<Vec<Splice>, EditRef
         splices.push(splice(makefile.len()..makefile.len(), rule));
     }
     Ok(splices)
+}
+
+/// Puts a test before a call: `[ -d "$d" ] || mkdir -p "$d"`. Both succeed if the directory exists.
+pub(super) fn tested(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+    let script = call.script;
+    let [_, option, directory] = &call.simple.words[..] else { return refuse("the line makes several directories") };
+    let is_plain = option.literal().as_deref() == Some(b"-p") && call.pipeline.len() == 1;
+    let launches = directory.parts.iter().any(|part| matches!(part, Part::Substitution { .. }));
+    refuse_if(!is_plain || launches, "the line does more than to make a directory")?;
+    let test = format!("[ -d {} ] || ", call.quoted_source(directory)?);
+    let range = &script.node(call.command).range;
+    let pipeline = script.node(call.command).parent.map(|pipeline| &script.node(pipeline).kind);
+    let is_first = first_of_list(script, call.command).is_some();
+    Ok(match pipeline {
+        Some(Kind::Pipeline { is_negated: false }) if is_first => vec![splice(range.start..range.start, test)],
+        _ => vec![splice(range.start..range.start, format!("{{ {test}")), splice(range.end..range.end, "; }")],
+    })
 }
 
 /// Returns what is before the command of a recipe line that only makes the directory of the target: `@`.

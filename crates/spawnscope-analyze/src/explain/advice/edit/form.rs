@@ -30,6 +30,8 @@ pub(in crate::explain::advice) enum Form {
     Together,
     /// A wait for a child in place of a loop that polls it.
     Wait,
+    /// A test before the call whether its directory exists.
+    Tested,
 }
 
 /// What one call in place of several gets.
@@ -62,22 +64,59 @@ impl Form {
                 Some("if one fails, the exit status is that of all of them, and find reports the failure by its own")
             }
             Form::Read => Some(
-                "changes of the file while the loop runs are not seen, and words are compared as text, not as patterns",
+                "changes of the file while the loop runs are not seen, and words are compared as text, not as patterns; bash takes longer than grep for a file of more than 100 kB",
             ),
             Form::Feed => Some("if the file is missing, the program is not started, and fails"),
             _ => None,
         }
     }
 
+    /// Returns the form with an expansion in place of its recorded value. `None` where the value is not a text of its own.
+    pub(super) fn with_expansion(&self, value: &str, expansion: &str) -> Option<Form> {
+        match self {
+            Form::Steps { operand, steps } => {
+                let mut having = steps.iter().filter(|step| step.contains(value));
+                let step =
+                    having.next().filter(|step| step.matches(value).count() == 1 && step.starts_with(['#', '%']))?;
+                having.next().is_none().then_some(())?;
+                let changed = step.replace(value, expansion);
+                let steps = steps.iter().map(|each| if each == step { changed.clone() } else { each.clone() });
+                Some(Form::Steps { operand: *operand, steps: steps.collect() })
+            }
+            Form::Condition(template) => {
+                let quoted = format!("'{value}'");
+                let is_whole = template.contains(&quoted) && template.matches(value).count() == 1;
+                is_whole.then(|| Form::Condition(template.replace(&quoted, expansion)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the new code depends on the arguments of the call.
+    pub(super) const fn is_of_arguments(&self) -> bool {
+        matches!(self, Form::Steps { .. } | Form::Word(_) | Form::Captured(_) | Form::Statement(_) | Form::Condition(_))
+    }
+
+    /// Whether the new code contains the word of a call with this number, from 1, of so many.
+    pub(super) fn has_word(&self, number: usize, count: usize) -> bool {
+        match self {
+            Form::Steps { operand: Operand::First, .. } => number == 1,
+            Form::Steps { operand: Operand::Last, .. } => number == count,
+            Form::Word(template) | Form::Captured(template) | Form::Statement(template) | Form::Condition(template) => {
+                ["", "#", "$", "@"].iter().any(|kind| template.contains(&format!("{{{kind}{number}}}")))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the new code reads the text that was the input of the program.
     pub(super) fn has_input(&self) -> bool {
         match self {
-            Form::Together => false,
             Form::Steps { operand, .. } => *operand == Operand::Input,
             Form::Word(template) | Form::Captured(template) | Form::Statement(template) | Form::Condition(template) => {
                 template.contains("{x}")
             }
-            Form::Builtin(_) | Form::Once | Form::Many | Form::Read | Form::Pass | Form::Feed | Form::Wait => false,
+            _ => false,
         }
     }
 }

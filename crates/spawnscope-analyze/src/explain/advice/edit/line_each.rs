@@ -34,7 +34,7 @@ impl LineEach {
             (b"grep", [option, _, _]) if option.starts_with(b"-c") && !option.contains(&b'r') => {
                 Some(LineEach::With(vec![(1, format!("-h {}", name(option)))]))
             }
-            (b"wc", [b"-l" | b"-c" | b"-m" | b"-w"]) => Some(LineEach::Count),
+            (b"wc", [b"-l" | b"-c" | b"-m" | b"-w"] | [b"-l" | b"-c" | b"-m" | b"-w", _]) => Some(LineEach::Count),
             (b"jq", [b"-r", path, _]) => plain(Together::Jq.join(&[path.to_vec()], &["x".to_owned()]).is_some()),
             (_, [_, code, _]) if is_interpreter(program) => plain(prints_once(code)),
             _ => plain(PRINT_A_LINE_EACH.contains(program) && joins(program, arguments)),
@@ -72,6 +72,9 @@ fn of_git(words: &[&[u8]], commit: &[u8]) -> Option<LineEach> {
     // The name of a tag may print more.
     (commit.len() >= 40 && commit.iter().all(u8::is_ascii_hexdigit)).then_some(())?;
     match words {
+        [b"rev-parse", b"--short"] => {
+            Some(LineEach::With(vec![(1, "show".to_owned()), (2, "-s --format=%h".to_owned())]))
+        }
         [b"show", b"-s" | b"--no-patch", format] | [b"show", format, b"-s" | b"--no-patch"] => {
             is_line(format).map(|()| LineEach::With(Vec::new()))
         }
@@ -81,6 +84,13 @@ fn of_git(words: &[&[u8]], commit: &[u8]) -> Option<LineEach> {
         }
         _ => None,
     }
+}
+
+/// Whether a filter of what wc prints about one file leaves its number alone.
+pub(super) fn keeps_number(words: &[Vec<u8>]) -> bool {
+    const FILTERS: [&str; 6] =
+        ["awk {print $1}", "cut -d  -f1", "cut -d   -f1", "cut -d   -f 1", "tr -d  ", "tr -d [:space:]"];
+    FILTERS.iter().any(|filter| words.join(&b' ') == filter.as_bytes())
 }
 
 /// Whether a filter prints one line for each line that it reads. `words` begin with the program, `text` is the code of the line.

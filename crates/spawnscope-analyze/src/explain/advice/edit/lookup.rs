@@ -20,7 +20,15 @@ const MAX_NUMBERS: i64 = 20;
 pub(super) fn lookup(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     match call.fed {
         Some(fed) => condition_on_text(call, fed).or_else(|_| many::many(call)),
-        None => in_file(call).or_else(|refusal| many::many(call).map_err(|_| refusal)),
+        None => in_file(call).or_else(|refusal| many::many(call).or_else(|_| in_small_file(call)).map_err(|_| refusal)),
+    }
+}
+
+/// Replaces `grep -q WORD FILE` of another file each time: the shell reads it itself, as the recorded calls were short.
+fn in_small_file(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+    match call.simple.words.last().filter(|_| is_condition(call) && !call.rewrite.has_errors) {
+        Some(file) => condition_on_head(call, file, None),
+        None => refuse("grep reads no file"),
     }
 }
 
@@ -95,15 +103,12 @@ pub(super) fn chosen_line<'s, 't>(call: &FoundCall<'s, 't>) -> Option<Chosen<'s,
         _ => return None,
     };
     let [before @ .., number, file] = &words[..] else { return None };
-    let at = number.parts.iter().position(|part| matches!(part, Part::Variable { .. }))?;
-    let text = |parts: &[Part<'t>]| Word { range: 0..0, parts: parts.to_vec() }.literal();
-    let around = [text(&number.parts[..at])?, text(&number.parts[at + 1..])?];
+    let (around, variable) = number.around_variable()?;
     let is_form = PRINT_A_LINE.iter().any(|(words, expected, needs_tail)| {
         *needs_tail == has_tail
             && texts(before) == words.join(" ")
             && expected.map(str::as_bytes) == [&around[0][..], &around[1]]
     });
-    let Part::Variable { name, .. } = number.parts[at] else { return None };
     let has_redirection = commands.iter().any(|simple| !simple.redirections.is_empty());
     let is_number = |call: &Vec<Vec<u8>>| {
         let number = call.get(before.len() - 1)?.strip_prefix(&around[0][..])?.strip_suffix(&around[1][..])?;
@@ -112,7 +117,7 @@ pub(super) fn chosen_line<'s, 't>(call: &FoundCall<'s, 't>) -> Option<Chosen<'s,
     let is_of_tail = call.pipeline.len() == 2 && call.pipeline[1] == call.command;
     let are_numbers = is_of_tail || call.rewrite.calls.iter().all(|call| is_number(call) == Some(true));
     let is_line = is_form && !has_redirection && are_numbers;
-    is_line.then_some(Chosen { variable: name, file, is_last_after_end: has_tail })
+    is_line.then_some(Chosen { variable, file, is_last_after_end: has_tail })
 }
 
 /// Whether only the exit status of a grep of a file counts.
@@ -149,20 +154,29 @@ fn head_of<'s, 't>(call: &FoundCall<'s, 't>) -> Option<(&'s Word<'t>, i64)> {
     count.parse().ok().filter(|count| (1..1000).contains(count)).map(|count| (file, count))
 }
 
-/// Replaces `head -n 3 FILE | grep -q WORD`: the shell reads these lines itself.
-fn condition_on_head(call: &FoundCall<'_, '_>, file: &Word<'_>, count: i64) -> Result<Vec<Splice>, EditRefusal> {
+/// Replaces `head -n 3 FILE | grep -q WORD`, or `grep -q WORD FILE`: the shell reads these lines itself.
+fn condition_on_head(
+    call: &FoundCall<'_, '_>,
+    file: &Word<'_>,
+    count: Option<i64>,
+) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
     let searched = searched(call).filter(|_| call.rewrite.dialect == Dialect::Bash && is_quiet_grep(call));
     let searched = searched.filter(|searched| !searched.edges.iter().any(|edge| matches!(edge, Edge::Member(_))));
     let Some((text, [from, to])) = searched.map(|searched| (searched.text, searched.edges.map(Edge::newline))) else {
         return refuse("grep does not look for one plain word");
     };
-    let lines = unused_variable(script, "head_lines");
+    let lines = unused_variable(script, if count.is_some() { "head_lines" } else { "contents" });
     let file = call.quoted_source(file)?;
     let test = format!("[[ {from}${lines}{to} == *{from}{text}{to}* ]]");
     // The first element becomes the text of all lines.
-    let read =
-        format!("{lines}=(); mapfile -t -n {count} {lines} <{file}; printf -v {lines} '%s\\n' \"${{{lines}[@]}}\"");
+    let read = match count {
+        Some(count) => {
+            format!("{lines}=(); mapfile -t -n {count} {lines} <{file}; printf -v {lines} '%s\\n' \"${{{lines}[@]}}\"")
+        }
+        // `read` fails at the end of the file.
+        None => format!("{lines}=; IFS= read -r -d '' {lines} <{file} || :"),
+    };
     let range = script.node(call.pipeline[0]).range.start..script.node(call.command).range.end;
     Ok(vec![splice(range, format!("{{ {read}; {test}; }}"))])
 }
@@ -171,7 +185,7 @@ fn condition_on_head(call: &FoundCall<'_, '_>, file: &Word<'_>, count: i64) -> R
 fn condition(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
     if let Some((file, count)) = head_of(call) {
-        return condition_on_head(call, file, count);
+        return condition_on_head(call, file, Some(count));
     }
     let Some(Searched { text, edges: [from, to] }) = searched(call).filter(|_| is_condition(call)) else {
         return refuse("grep does not look for one plain word");

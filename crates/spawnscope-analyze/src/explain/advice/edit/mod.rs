@@ -47,7 +47,7 @@ pub(super) use lookup::SEARCH;
 pub(super) use makefile::MakeRewrite;
 pub(super) use objections::to_launches;
 pub(super) use once::FILTERS;
-pub(super) use package::PackageRewrite;
+pub(super) use package::{PackageRewrite, program_of_npx};
 pub(super) use pairs::one_process;
 pub(super) use python::PythonRewrite;
 pub(super) use shell::ShellRewrite;

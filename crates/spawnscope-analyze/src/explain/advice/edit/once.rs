@@ -96,12 +96,9 @@ fn is_head(call: &FoundCall<'_, '_>) -> bool {
 fn is_in_captured_function(script: &Script<'_>, command: usize) -> bool {
     let is_function = |each: &usize| matches!(script.node(*each).kind, Kind::Function);
     let Some(function) = script.ancestors(command).find(is_function) else { return false };
-    let text = script.source(&script.node(function).range);
-    let text = text.strip_prefix(b"function").unwrap_or(text).trim_ascii_start();
-    let Some(name) = text.split(|byte| b" \t\n({".contains(byte)).next() else { return false };
     let is_captured =
         |call: usize| script.ancestors(call).any(|each| matches!(script.node(each).kind, Kind::Substitution));
-    script.calls(name).all(is_captured)
+    script.calls(script.function_name(function)).all(is_captured)
 }
 
 /// Checks that everything in the substitution may be moved.

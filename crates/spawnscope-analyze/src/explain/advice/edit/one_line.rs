@@ -1,14 +1,35 @@
 //! Whether a text in a script has one line. Filters such as `cut` handle each line separately; an expansion handles the whole text.
 
+use super::line_each::answers_each_line;
+use super::prefetch::is_format_of_one_line;
+use crate::explain::advice::phrases::name;
 use crate::model::launch::base_name;
-use crate::patterns::script::{Kind, Part, Script, Simple, Word, names};
+use crate::patterns::script::{Kind, Part, Script, Simple, Word, identifiers, names};
 use crate::patterns::words::Words;
 
 /// Programs that print one line.
 const PRINT_ONE_LINE: Words =
     Words("basename date dirname expr hostname id mktemp nproc pwd readlink realpath tty uname wc which whoami");
 /// Filters that print at most one line for each line.
-const KEEP_LINES: Words = Words("cut head rev sed sort tail tr");
+const KEEP_LINES: Words = Words("cut egrep fgrep grep head rev sed sort tail tr uniq");
+/// Filters that print one line, whatever they read.
+const ONE_OF_ALL: [&str; 15] = [
+    "cksum",
+    "head -1",
+    "head -n1",
+    "head -n 1",
+    "md5sum",
+    "sha1sum",
+    "sha256sum",
+    "sha384sum",
+    "sha512sum",
+    "tail -1",
+    "tail -n1",
+    "tail -n 1",
+    "wc -c",
+    "wc -l",
+    "wc -w",
+];
 /// Values of more variables are not followed.
 const MAX_VARIABLES: usize = 20;
 
@@ -21,6 +42,7 @@ fn is_line<'t>(script: &Script<'t>, word: &Word<'t>, known: &mut Vec<&'t [u8]>) 
     word.parts.iter().all(|part| match part {
         Part::Literal { text, .. } => !text.contains(&b'\n'),
         Part::Pattern => true,
+        Part::Variable { name, .. } if name[0].is_ascii_digit() => is_parameter_line(script, word.range.start, known),
         Part::Variable { name, .. } => is_variable_line(script, name, known),
         Part::Substitution { node, .. } => prints_one_line(script, *node, known),
         Part::Other { text, .. } => match text.strip_prefix(b"${") {
@@ -41,7 +63,7 @@ fn is_variable_line<'t>(script: &Script<'t>, name: &'t [u8], known: &mut Vec<&'t
     if known.contains(&name) {
         return true;
     }
-    if name[0].is_ascii_digit() || known.len() == MAX_VARIABLES {
+    if known.len() == MAX_VARIABLES {
         return false;
     }
     known.push(name);
@@ -76,6 +98,29 @@ fn is_variable_line<'t>(script: &Script<'t>, name: &'t [u8], known: &mut Vec<&'t
     is_set
 }
 
+/// Whether all parameters of the function around a position have one line, in all its calls.
+fn is_parameter_line<'t>(script: &Script<'t>, at: usize, known: &mut Vec<&'t [u8]>) -> bool {
+    let is_around =
+        |index: &usize| matches!(script.node(*index).kind, Kind::Function) && script.node(*index).range.contains(&at);
+    let Some(function) = (0..script.len()).rfind(is_around) else { return false };
+    let (range, name) = (&script.node(function).range, script.function_name(function));
+    let source = script.source(range);
+    if known.contains(&source) {
+        return true;
+    }
+    known.push(source);
+    let calls: Vec<usize> = script.calls(name).collect();
+    // A wrapper may call it, too.
+    let is_named_elsewhere = identifiers(script.text).filter(|word| *word == name).count() != calls.len() + 1;
+    let sets = script.calls_in(range).any(|program| program == b"set");
+    known.len() <= MAX_VARIABLES
+        && !(calls.is_empty() || is_named_elsewhere || sets)
+        && calls
+            .iter()
+            .filter_map(|call| script.simple(*call))
+            .all(|call| call.words.iter().skip(1).all(|word| is_line(script, word, known)))
+}
+
 /// Whether a command is a `read` of lines into variables.
 fn reads_lines(script: &Script<'_>, simple: &Simple<'_>, name: &[u8]) -> bool {
     let mut words = simple.words.iter();
@@ -104,20 +149,55 @@ fn declares_line<'t>(script: &Script<'t>, simple: &Simple<'t>, name: &'t [u8], k
 
 /// Whether a substitution prints one line: a program that does, or filters of a text of one line.
 fn prints_one_line<'t>(script: &Script<'t>, substitution: usize, known: &mut Vec<&'t [u8]>) -> bool {
-    let inside =
-        (substitution + 1..script.len()).filter(|index| script.ancestors(*index).any(|each| each == substitution));
-    let mut nodes =
-        inside.filter(|index| !matches!(script.node(*index).kind, Kind::List { .. } | Kind::Pipeline { .. }));
+    let is_inside = |index: &usize| script.ancestors(*index).any(|each| each == substitution);
+    let is_command = |index: &usize| !matches!(script.node(*index).kind, Kind::List { .. } | Kind::Pipeline { .. });
+    let nodes: Vec<usize> = script.inside(substitution).filter(|index| is_inside(index) && is_command(index)).collect();
+    let all: Option<Vec<&Simple<'t>>> = nodes.iter().map(|index| script.simple(*index)).collect();
+    let Some(all) = all else { return false };
+    let only = |parent: usize| script.children(parent).next().filter(|_| script.children(parent).count() == 1);
+    let pipeline = only(substitution).and_then(only);
+    let last = pipeline.and_then(|pipeline| script.children(pipeline).filter_map(|each| script.simple(each)).last());
+    if last.is_some_and(|last| prints_one_of_all(script, last)) {
+        return true;
+    }
     let mut is_first = true;
-    nodes.all(|index| {
-        let Some(simple) = script.simple(index) else { return false };
+    all.iter().all(|simple| {
         let program = simple.words.first().and_then(Word::literal).unwrap_or_default();
         let has_escape = simple.words.iter().any(|word| script.source(&word.range).contains(&b'\\'));
+        let words = || simple.words.iter().map(Word::literal).collect::<Option<Vec<_>>>();
         let prints = match std::mem::take(&mut is_first) {
             true if program == b"echo" => simple.words.iter().all(|word| is_line(script, word, known)),
+            true if program == b"git" => is_line_of_git(simple),
             true => PRINT_ONE_LINE.contains(base_name(&program)),
-            false => KEEP_LINES.contains(base_name(&program)),
+            false => {
+                KEEP_LINES.contains(base_name(&program)) || words().is_some_and(|words| answers_each_line(&words, b""))
+            }
         };
         prints && !has_escape
     })
+}
+
+/// Whether a command prints one line of all that it reads from its input or from one file.
+fn prints_one_of_all(script: &Script<'_>, simple: &Simple<'_>) -> bool {
+    let sources: Vec<&[u8]> = simple.words.iter().map(|word| script.source(&word.range)).collect();
+    let is_form = |words: &[&[u8]]| ONE_OF_ALL.iter().any(|form| words.join(&b' ') == form.as_bytes());
+    let is_one_word = |part: &Part<'_>| matches!(part, Part::Literal { .. } | Part::Variable { is_quoted: true, .. });
+    let has_file = simple.words.last().is_some_and(|file| file.parts.iter().all(is_one_word));
+    is_form(&sources) || has_file && is_form(&sources[..sources.len() - 1])
+}
+
+/// Whether git prints one line about one commit.
+fn is_line_of_git(simple: &Simple<'_>) -> bool {
+    let words: Vec<Vec<u8>> = simple.words.iter().skip(1).map(|word| word.literal().unwrap_or_default()).collect();
+    let Some((subcommand, words)) = words.split_first() else { return false };
+    let format = words.iter().find_map(|word| word.strip_prefix(b"--format="));
+    let has_format = format.is_some_and(|format| is_format_of_one_line(&name(format)));
+    let options = words.iter().filter(|word| word.starts_with(b"-")).count();
+    match &subcommand[..] {
+        b"describe" => words.len() - options < 2,
+        b"log" => has_format && words.iter().any(|word| matches!(&word[..], b"-1" | b"-n1")),
+        b"rev-parse" | b"symbolic-ref" => words.len() - options == 1 && options < 2,
+        b"show" => has_format && words.iter().any(|word| matches!(&word[..], b"-s" | b"--no-patch")),
+        _ => false,
+    }
 }

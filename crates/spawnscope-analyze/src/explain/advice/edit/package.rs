@@ -8,7 +8,7 @@ use super::command::string_length;
 use super::embedded::Code;
 use super::{EditRefusal, Splice, difference, in_order, refuse, refuse_if, splice, spliced};
 use crate::explain::advice::phrases::name;
-use crate::patterns::script::{Kind, Script, Word};
+use crate::patterns::script::{Kind, Script};
 use crate::patterns::words::Words;
 
 /// Scripts that call each other more deeply are not replaced.
@@ -61,14 +61,10 @@ impl PackageRewrite {
         let mut splices = Vec::new();
         for index in 0..shell.len() {
             let Some(simple) = shell.simple(index).filter(|simple| simple.assignments.is_empty()) else { continue };
-            let words: Option<Vec<Vec<u8>>> = simple.words.iter().map(Word::literal).collect();
-            let words: Vec<Vec<u8>> = words.unwrap_or_default();
+            let words: Vec<Vec<u8>> = simple.words.iter().map(|word| word.literal().unwrap_or_default()).collect();
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            if let ([b"npx", program, ..], [npx, first, ..]) = (&words[..], &simple.words[..])
-                && self.programs.contains(*program)
-            {
-                splices.push(splice(npx.range.start..first.range.start, ""));
-            }
+            let program = program_of_npx(&words).filter(|at| self.programs.contains(words[*at]));
+            splices.extend(program.map(|at| splice(simple.words[0].range.start..simple.words[at].range.start, "")));
             let Some(called) = called_script(&words).filter(|called| self.scripts.contains(*called)) else { continue };
             let parts = self.parts_of(text, all, callers, called)?;
             if all.iter().all(|entry| entry.name != called) || !simple.redirections.is_empty() && parts.len() > 1 {
@@ -149,6 +145,13 @@ fn called_script<'c>(words: &[&'c [u8]]) -> Option<&'c [u8]> {
         [b"npm" | b"pnpm" | b"yarn", script @ (b"test" | b"start")] => Some(script),
         _ => None,
     }
+}
+
+/// Returns the position of the program among the words of a call of npx. The options before it do not change what it does.
+pub(in crate::explain::advice) fn program_of_npx(words: &[&[u8]]) -> Option<usize> {
+    const OPTIONS: Words = Words("--no --no-install --offline --prefer-offline --yes -y");
+    let options = words.iter().skip(1).take_while(|word| OPTIONS.contains(word)).count();
+    (words.first()? == b"npx" && words.get(1 + options)?.first() != Some(&b'-')).then_some(1 + options)
 }
 
 fn names(text: &[u8], part: &[u8]) -> bool {
@@ -232,7 +235,10 @@ mod tests {
                 r#""c": "npm run a || z", "prea": "y", "a": "x; y", "posta": "z""#,
                 Some(r#""c": "(y && (x; y) && z) || z", "prea": "y", "a": "x; y", "posta": "z""#),
             ),
-            (r#""c": "npx x 1 && npx y 2 && npx -q x""#, Some(r#""c": "x 1 && npx y 2 && npx -q x""#)),
+            (
+                r#""c": "npx x 1 && npx y 2 && npx -q x && npx --no -y x $f""#,
+                Some(r#""c": "x 1 && npx y 2 && npx -q x && x $f""#),
+            ),
             (r#""a": "npm run a""#, None),
             (r#""a": "npm run b", "b": "npm run a""#, None),
             (r#""c": "npm run d", "d": "x""#, None),

@@ -39,7 +39,7 @@ pub(super) fn prefetch(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
     let literals: Option<Vec<String>> = words.iter().map(|word| word.literal().map(|text| name(&text))).collect();
     let literals = literals.unwrap_or_default();
     let is_word = |(expected, word): (&&str, &String)| match *expected {
-        FORMAT => word.strip_prefix(FORMAT).is_some_and(is_one_line),
+        FORMAT => word.strip_prefix(FORMAT).is_some_and(is_format_of_one_line),
         other => other == word,
     };
     let is_listed =
@@ -83,7 +83,7 @@ fn only_reads(script: &Script<'_>) -> bool {
 }
 
 /// Whether a format of git is one line of text for every commit.
-fn is_one_line(format: &str) -> bool {
+pub(super) fn is_format_of_one_line(format: &str) -> bool {
     let mut fields = format.split('%');
     fields.next().is_some()
         && fields.all(|field| {

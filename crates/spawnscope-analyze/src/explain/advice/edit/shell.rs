@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::around::{checks_status, insertion};
 use super::form::{Form, Operand};
 use super::{
-    EditRefusal, Splice, difference, in_order, launchers, lookup, many, once, one_line, prefetch, refuse, refuse_if,
-    splice, spliced, stages, together, wait,
+    EditRefusal, Splice, difference, directories, in_order, launchers, lookup, many, once, one_line, prefetch, refuse,
+    refuse_if, splice, spliced, stages, together, wait,
 };
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Part, Script, Simple, Word, is_several_words, names};
@@ -47,6 +47,8 @@ pub(super) struct FoundCall<'s, 't> {
     pub(super) pipeline: Vec<usize>,
     /// The number of calls that the edit has replaced before. Each has a variable of its own.
     number: usize,
+    /// The new code for the words of the call.
+    form: Form,
     /// The text that is the input of the pipeline: `echo "$x" | program`, `program <<<"$x"`.
     pub(super) fed: Option<&'s Word<'t>>,
     /// The `$( )` that contains the pipeline and nothing else.
@@ -117,6 +119,31 @@ impl ShellRewrite {
     }
 }
 
+/// Returns the new code for the words of a call. They are those of the recorded calls, apart from the variables in them: a variable in a script of
+/// sed is also in the new code, as a text.
+fn form_for(rewrite: &ShellRewrite, simple: &Simple<'_>) -> Result<Form, EditRefusal> {
+    let count = simple.words.len() - 1;
+    let mut words = simple.words.iter().enumerate().skip(1);
+    let changing = words.find(|(number, word)| word.literal().is_none() && !rewrite.form.has_word(*number, count));
+    let Some((number, word)) = changing.filter(|_| rewrite.form.is_of_arguments()) else {
+        return Ok(rewrite.form.clone());
+    };
+    let has_others = words.any(|(number, word)| word.literal().is_none() && !rewrite.form.has_word(number, count));
+    let form = word.around_variable().filter(|_| !has_others).and_then(|([before, after], variable)| {
+        let value_in = |call: &Vec<Vec<u8>>| {
+            call.get(number - 1)?.strip_prefix(&before[..])?.strip_suffix(&after[..]).map(<[u8]>::to_vec)
+        };
+        let values: BTreeSet<Option<Vec<u8>>> = rewrite.calls.iter().map(value_in).collect();
+        let value = values.first().cloned().flatten().filter(|_| values.len() == 1)?;
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_/-".contains(byte);
+        let is_text = !value.is_empty() && value.iter().all(is_plain);
+        is_text.then(|| rewrite.form.with_expansion(&name(&value), &format!("\"${{{}}}\"", name(variable))))?
+    });
+    form.ok_or_else(|| {
+        EditRefusal(format!("the arguments of {} depend on more than its input", name(&rewrite.program)))
+    })
+}
+
 /// Whether a range is within backquotes, where backslashes have another meaning.
 fn is_in_backquotes(script: &Script<'_>, range: &Range<usize>) -> bool {
     (0..script.len()).map(|index| script.node(index)).any(|node| {
@@ -155,7 +182,8 @@ impl<'s, 't> FoundCall<'s, 't> {
         let here = simple.redirections.iter().find(|each| each.operator == b"<<<").map(|each| &each.target);
         let feeder = pipeline.first().filter(|first| **first != command).and_then(|first| script.simple(*first));
         let fed = feeder.map_or(here, fed_word);
-        Ok(FoundCall { script, rewrite, command, simple, pipeline, number, fed, substitution })
+        let form = form_for(rewrite, simple)?;
+        Ok(FoundCall { script, rewrite, command, simple, pipeline, number, form, fed, substitution })
     }
 
     pub(super) fn program(&self) -> String {
@@ -163,7 +191,7 @@ impl<'s, 't> FoundCall<'s, 't> {
     }
 
     fn splices(&self) -> Result<Vec<Splice>, EditRefusal> {
-        match &self.rewrite.form {
+        match &self.form {
             Form::Once => once::once(self),
             Form::Many => many::many(self).or_else(|refusal| prefetch::prefetch(self).map_err(|_| refusal)),
             Form::Read => lookup::lookup(self),
@@ -171,6 +199,7 @@ impl<'s, 't> FoundCall<'s, 't> {
             Form::Feed => stages::without_cat(self),
             Form::Together => together::together(self),
             Form::Wait => wait::for_child(self),
+            Form::Tested => directories::tested(self),
             Form::Builtin(name) => Ok(vec![splice(self.simple.words[0].range.clone(), name.clone())]),
             _ if self.substitution.is_some() => self.in_substitution(),
             _ => self.in_place(),
@@ -184,7 +213,7 @@ impl<'s, 't> FoundCall<'s, 't> {
         let redirections = self.simple.redirections.iter().filter(|each| !is_quiet(each.operator, &each.target));
         let redirections: Vec<_> = redirections.collect();
         let other = || refuse(format!("the input of {} is not the text of a variable", self.program()));
-        match (self.rewrite.form.has_input(), &self.pipeline[..], &redirections[..]) {
+        match (self.form.has_input(), &self.pipeline[..], &redirections[..]) {
             (false, [_], []) => Ok(None),
             (true, [_], [here]) if here.operator == b"<<<" => Ok(Some(&here.target)),
             (true, [feeder, last], []) if *last == self.command => match self.script.simple(*feeder).and_then(fed_word)
@@ -260,11 +289,11 @@ impl<'s, 't> FoundCall<'s, 't> {
 
     /// Replaces a command that prints its result, or whose exit status is used.
     fn in_place(&self) -> Result<Vec<Splice>, EditRefusal> {
-        if let Form::Condition(template) = &self.rewrite.form {
+        if let Form::Condition(template) = &self.form {
             let input = self.input()?;
             let first = self.script.node(self.pipeline[0]).range.start;
             let range = first..self.script.node(self.command).range.end;
-            return Ok(vec![splice(range, self.filled(template, "", input)?)]);
+            return Ok(vec![splice(range, self.filled(template, &self.new_variable(input), input)?)]);
         }
         let (Some(first), Some(last)) = (self.simple.words.first(), self.simple.words.last()) else {
             return refuse("the call has no words");
@@ -272,7 +301,7 @@ impl<'s, 't> FoundCall<'s, 't> {
         let range = first.range.start..last.range.end;
         let has_other =
             self.simple.redirections.iter().any(|each| each.range.start < range.end || each.operator.contains(&b'<'));
-        if self.rewrite.form.has_input() || has_other || self.pipeline[0] != self.command {
+        if self.form.has_input() || has_other || self.pipeline[0] != self.command {
             return refuse(format!("the line does not call {} in $( )", self.program()));
         }
         refuse_if(self.rewrite.has_failures, format!("{} failed", self.program()))?;
@@ -290,7 +319,7 @@ impl<'s, 't> FoundCall<'s, 't> {
 
     /// Returns the new code as one word. `None` if it consists of commands.
     fn word(&self, input: Option<&Word<'t>>) -> Result<Option<Vec<u8>>, EditRefusal> {
-        match &self.rewrite.form {
+        match &self.form {
             Form::Captured(_) if self.substitution.is_none() => {
                 refuse(format!("the line does not call {} in $( )", self.program()))
             }
@@ -309,7 +338,7 @@ impl<'s, 't> FoundCall<'s, 't> {
 
     /// Returns the new code as commands that set a variable.
     fn commands(&self, variable: &str, input: Option<&Word<'t>>) -> Result<Vec<String>, EditRefusal> {
-        match &self.rewrite.form {
+        match &self.form {
             Form::Statement(template) => Ok(vec![self.filled(template, variable, input)?]),
             Form::Steps { operand, steps } => {
                 let word = self.operand(*operand, input)?;
@@ -415,7 +444,7 @@ impl<'s, 't> FoundCall<'s, 't> {
 
     /// Checks that nothing depends on the exit status of the substitution, if a call failed.
     fn check_status(&self, substitution: usize) -> Result<(), EditRefusal> {
-        let is_number = matches!(&self.rewrite.form, Form::Word(template) if template.starts_with("$(("));
+        let is_number = matches!(&self.form, Form::Word(template) if template.starts_with("$(("));
         let holder =
             self.script.node(substitution).parent.and_then(|holder| Some((holder, self.script.simple(holder)?)));
         let has_own_status = holder.is_some_and(|(_, simple)| !simple.words.is_empty());

@@ -4,6 +4,7 @@
 use super::shell::FoundCall;
 use super::{EditRefusal, Splice, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
+use crate::patterns::script::names;
 use crate::patterns::words::Words;
 
 /// Builtins that do something else outside of a pipeline.
@@ -30,19 +31,32 @@ pub(super) fn without_cat(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditR
     Ok(vec![splice(from..until.start, ""), redirection])
 }
 
-/// `x=$(echo "$y" | a | b)` becomes `x=$(echo "$y" | a); x=$(echo "$x" | b)`. `None` for other calls.
+/// Filters of their input that fail only if they get wrong arguments.
+const NEVER_FAIL: Words = Words("awk cut head rev sed sort tail tr uniq wc");
+
+/// `x=$(a | b)` becomes `x=$(a); x=$(echo "$x" | b)`. `None` for other calls.
 pub(super) fn last_stage(call: &FoundCall<'_, '_>) -> Option<Splice> {
     let script = call.script;
-    let [first, .., before, last] = call.pipeline[..] else { return None };
+    let (first, [.., before, last]) = (*call.pipeline.first()?, &call.pipeline[..]) else { return None };
+    let (before, last) = (*before, *last);
     let holder = script.node(call.substitution?).parent?;
     let (variable, value) = script.assigned(holder)?;
     let is_whole = value.substitution() == call.substitution;
-    if !is_whole || last != call.command || !call.rewrite.form.has_input() || script.statement(holder).is_none() {
+    let is_text = before == first && call.fed.is_some();
+    if !is_whole
+        || is_text
+        || last != call.command
+        || !call.rewrite.form.has_input()
+        || script.statement(holder).is_none()
+    {
         return None;
     }
     let variable = name(variable);
     let stages = name(script.source(&(script.node(first).range.start..script.node(before).range.end)));
     let stage = name(script.source(&script.node(last).range));
-    let text = format!("{variable}=$({stages}); {variable}=$(echo \"${variable}\" | {stage})");
+    // Without pipefail, the script goes on if the program before the filter fails.
+    let never_fails = before != first && script.program(before).is_some_and(|program| NEVER_FAIL.contains(&program));
+    let if_failed = if never_fails || names(script.text, b"pipefail") { "" } else { " || :" };
+    let text = format!("{variable}=$({stages}){if_failed}; {variable}=$(echo \"${variable}\" | {stage})");
     Some(splice(script.node(holder).range.clone(), text))
 }

@@ -5,7 +5,7 @@ use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{abridged, launches, name, time, times};
 use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_groups};
-use crate::patterns::package_scripts::ScriptCall;
+use crate::patterns::package_scripts::{ScriptCall, is_in_script};
 use crate::predict::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 2;
@@ -17,7 +17,7 @@ const MAX_COMMAND: usize = 60;
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let by_runner = context.grouped_by(|index, _| {
         let call = ScriptCall::of(context.forest(), index)?;
-        Some((call.runner, is_nested(context, index)))
+        Some((call.runner, is_in_script(context.forest(), index)))
     });
     // A single `npm test` is what the user typed. Inside another script, each call can be left out, and so can one whose runner takes longest.
     let calls = by_runner
@@ -32,13 +32,6 @@ fn holds_the_wall(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let children = all.iter().filter_map(|index| ScriptCall::of(context.forest(), *index));
     let children: Vec<u32> = children.map(|call| call.child).collect();
     context.spent_on(all).since(context.spent_on(&children)) >= context.share_of_wall(LARGE_SHARE)
-}
-
-/// Whether another runner started the script that makes this call.
-fn is_nested(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    let forest = context.forest();
-    let mut ancestors = std::iter::successors(forest.parent(index as usize), |parent| forest.parent(*parent));
-    ancestors.any(|ancestor| ScriptCall::of(forest, ancestor as u32).is_some())
 }
 
 fn finding(context: &RuleContext<'_, '_>, is_nested: bool, all: Vec<u32>) -> Option<Finding> {
@@ -75,7 +68,8 @@ fn instructions(call: &ScriptCall<'_>, is_nested: bool) -> Vec<String> {
     let runner = call.runner;
     let typed = format!("{runner} {}", name(&call.arguments.join(&b' ')));
     let command = call.command.map(|command| abridged(&name(command), MAX_COMMAND));
-    let directory = if is_nested { "" } else { "node_modules/.bin/" };
+    // A package's scripts have its programs in their PATH.
+    let directory = if is_nested || call.script().is_some() { "" } else { "node_modules/.bin/" };
     let example = command.map(|command| format!("  {}  ->  {directory}{command}", abridged(&typed, MAX_COMMAND)));
     let by_node = call.script().map(|script| {
         let script = name(script);

@@ -234,9 +234,11 @@ fn is_consequence(context: &RuleContext<'_, '_>, around: &Site<'_>, site: &Site<
     }
     // A single launch, such as that of cmake by a build script, is no loop.
     let is_wrapper = is_shell(around.program) || is_launcher(around.program);
+    // A line with a loop is a script of its own.
+    let has_few = site.launches.len() <= 2 * around.launches.len();
     around.launches.len() > 1
         && (is_same_function_of_make(context, around)
-            || cures::are_lines_of_a_language(context, around) && !cures::needs_library(site.program)
+            || has_few && cures::are_lines_of_a_language(context, around) && !cures::needs_library(site.program)
             || !is_wrapper && foreign_code(context, &site.launches).is_some())
 }
 

@@ -3,6 +3,7 @@
 use super::Calls;
 use super::executed::{BOTH, check, many};
 use crate::explain::advice::edit::Form;
+use crate::patterns::shells::Dialect;
 
 /// A failing call of the loop does not end the script before the others, which `many` says.
 #[test]
@@ -62,7 +63,38 @@ fn one_grep_decides_about_all_files() {
         "for f in *; do if cat \"$f\" | grep -q of; then echo; fi; done",
     ] {
         let recorded: &[&str] = if other.contains("cat") { &["-q", "of"] } else { &["-q", "of", "plain"] };
-        Calls::of("grep", &[recorded], Form::Read).edit(1, other).expect_err(other);
+        let mut calls = Calls::of("grep", &[recorded], Form::Read);
+        calls.rewrite.dialect = Dialect::Posix;
+        calls.edit(1, other).expect_err(other);
+    }
+}
+
+/// The loops have other commands, so that no grep can decide about all files at once.
+#[test]
+fn bash_reads_small_files_itself() {
+    let reads = |script: &str, expected: &str| {
+        check(&["bash"], "grep", &["-q", "of", "plain"], Form::Read, script, expected);
+    };
+    reads(
+        "has() {\n  grep -q of \"$1\"\n}\nfor f in * none; do\n  if has \"./$f\"; then echo \"$f\"; touch \"../$f.c\"; fi\ndone; ls ..\n",
+        "  { contents=; IFS= read -r -d '' contents <\"$1\" || :; [[ $contents == *\"of\"* ]]; }\n",
+    );
+    reads(
+        "for f in [a-z]*; do [ -s \"$f\" ] && grep -q of \"$f\" && echo \"$f\" >\"../$f\"; done || :\n",
+        "&& { contents=;",
+    );
+    let whole = "for f in two* *; do ! grep -qx two \"./$f\" || { echo \"$f\"; echo two >>\"./$f\"; }; done\n";
+    check(&["bash"], "grep", &["-qx", "two", "./plain"], Form::Read, whole, "*$'\\n'\"two\"$'\\n'*");
+}
+
+#[test]
+fn a_number_of_wc_is_read_without_its_filter() {
+    let lines = "for f in [a-z]*; do n=$(wc -l \"./$f\" | awk '{print $1}'); echo \"$n $f\"; done\n";
+    many("wc", &["-l", "./plain"], lines, "$(for f in [a-z]*; do printf '%s\\0' \"./$f\"; done | xargs");
+    let blanks = "for f in plain none x.c; do n=$(wc -c < \"$f\" | tr -d ' '); echo \"$n\"; done\n";
+    many("wc", &["-c"], blanks, "read -r n _ <&3 && [ -n \"$n\" ] || n=$(wc -c < \"$f\" | tr -d ' ')");
+    for other in ["for f in *; do n=$(wc -l \"$f\"); done", "for f in *; do n=$(wc -l \"$f\" | cut -c2-); done"] {
+        Calls::of("wc", &[&["-l", "plain"]], Form::Many).edit(1, other).expect_err(other);
     }
 }
 

@@ -195,6 +195,8 @@ pub(super) const NEWLINES_LIMIT: &str =
 pub(super) const VARIABLE_LIMIT: &str =
     "only for the text of a variable; read files and the output of other programs into a variable first";
 
+pub(super) const TEXT_LIMIT: &str = "a variable in the pattern is compared as text";
+
 /// Whether no character of a text is special in regular expressions or in single quotes.
 pub(super) fn is_literal(text: &str) -> bool {
     !text.is_empty() && has_only(text, "_-,:@%=#~!/&; ")

@@ -1,72 +1,122 @@
-//! Replaces sed with an expansion, if its script is a single `s` command on the text of a variable.
+//! Replaces sed with expansions, if its script consists of `s` commands, and its input is the text of a variable.
 
 use super::call::{
-    Call, ECHO_DIFFERS, ExactFor, Form, Operand, Substitute, escape_pattern, escape_substitution_pattern, is_literal,
+    Call, ECHO_DIFFERS, ExactFor, Form, Operand, Substitute, TEXT_LIMIT, escape_pattern, escape_substitution_pattern,
     is_literal_replacement,
 };
 
-const LIMITS: &[&str] = &["only for a variable with one line of text, not for files", ECHO_DIFFERS];
+const LIMITS: &[&str] = &["only for a variable with one line of text, not for files", TEXT_LIMIT, ECHO_DIFFERS];
 
 pub(super) fn sed(call: &Call) -> Option<Substitute> {
-    let words = call.words();
-    let script = match words[..] {
-        [script] | ["-E" | "-r" | "-e", script] => script,
-        _ => return None,
-    };
-    if script.starts_with('-') {
-        return None;
-    }
-    let command = Command::parse(script)?;
-    if !call.has_extensions()
-        && let Some(substitute) = command.in_any_shell(script)
+    let (script, is_extended) = script_of(&call.words())?;
+    let commands = Command::all(&script, is_extended)?;
+    let before = format!("$(echo \"$x\" | sed '{script}')");
+    if let ([only], false) = (&commands[..], call.has_extensions())
+        && let Some(substitute) = only.in_any_shell(&before)
     {
         return Some(substitute);
     }
-    let step = command.portable_expansion().or_else(|| {
-        let is_simple = is_literal(command.pattern) && is_literal_replacement(command.replacement);
-        let slashes = if command.is_global { "//" } else { "/" };
-        (call.has_extensions() && is_simple)
-            .then(|| format!("{slashes}{}/{}", escape_substitution_pattern(command.pattern), command.replacement))
-    })?;
-    let substitute = Substitute::code(format!("$(echo \"$x\" | sed '{script}')"), format!("${{x{step}}}"), LIMITS)?;
-    Some(substitute.edited_with(Operand::Input, ExactFor::Line, [step]))
+    let steps: Option<Vec<String>> = commands.iter().map(|each| each.expansion(call.has_extensions())).collect();
+    let steps = steps?;
+    let substitute = match &steps[..] {
+        [step] => Substitute::code(before, format!("${{x{step}}}"), LIMITS)?,
+        [first, others @ ..] => {
+            let others: String = others.iter().map(|step| format!("; y=${{y{step}}}")).collect();
+            Substitute::statement(before, format!("y=${{x{first}}}{others}"), "y", LIMITS)?
+        }
+        [] => return None,
+    };
+    // Each line of a text changes in the same way.
+    let exact_for = if steps.iter().all(|step| step.starts_with("//")) { ExactFor::Any } else { ExactFor::Line };
+    Some(substitute.edited_with(Operand::Input, exact_for, steps))
 }
 
-/// The sed command `s/pattern/replacement/g`.
-struct Command<'s> {
-    pattern: &'s str,
-    replacement: &'s str,
+/// Returns the script of a sed that reads its input, and whether its patterns are extended ones.
+fn script_of(words: &[&str]) -> Option<(String, bool)> {
+    let (mut scripts, mut is_extended, mut words) = (Vec::new(), false, words.iter());
+    while let Some(word) = words.next() {
+        match *word {
+            "-E" | "-r" => is_extended = true,
+            "-e" => scripts.push(*words.next()?),
+            script if scripts.is_empty() && words.len() == 0 && !script.starts_with('-') => scripts.push(script),
+            _ => return None,
+        }
+    }
+    let script = scripts.join("; ");
+    (!script.contains(['\'', '\n'])).then_some((script, is_extended))
+}
+
+/// The sed command `s/pattern/replacement/g`, whose pattern is a text, perhaps with an anchor or `.*` before or after it.
+struct Command {
+    text: String,
+    starts: Option<&'static str>,
+    ends: Option<&'static str>,
+    replacement: String,
     is_global: bool,
 }
 
-impl<'s> Command<'s> {
-    fn parse(script: &'s str) -> Option<Command<'s>> {
-        let rest = script.trim().trim_end_matches(';').strip_prefix('s')?;
-        let delimiter = rest.chars().next().filter(|first| first.is_ascii_punctuation() && !"\\'".contains(*first))?;
-        let mut parts = rest[1..].split(delimiter);
-        let (pattern, replacement, flags) = (parts.next()?, parts.next()?, parts.next()?);
-        let is_plain = parts.next().is_none() && !script.contains(['\\', '\n']) && !pattern.is_empty();
-        let is_global = match flags {
-            "" => false,
-            "g" => true,
-            _ => return None,
-        };
-        is_plain.then_some(Command { pattern, replacement, is_global })
+impl Command {
+    fn all(script: &str, is_extended: bool) -> Option<Vec<Command>> {
+        let (mut commands, mut rest) = (Vec::new(), script.trim());
+        while !rest.is_empty() {
+            let parts = rest.strip_prefix('s')?;
+            let delimiter = parts.chars().next().filter(|first| "/|,#:;@!%~=_".contains(*first))?;
+            let (pattern, after) = part(&parts[1..], delimiter)?;
+            let (replacement, after) = part(after, delimiter)?;
+            let (flags, after) = after.split_once(';').unwrap_or((after, ""));
+            let is_global = match flags.trim() {
+                "" => false,
+                "g" => true,
+                _ => return None,
+            };
+            commands.push(Command::of(&pattern, replacement, is_global, is_extended)?);
+            rest = after.trim();
+        }
+        Some(commands)
+    }
+
+    fn of(pattern: &str, replacement: String, is_global: bool, is_extended: bool) -> Option<Command> {
+        let strip_start = |text: &'static str| Some((pattern.strip_prefix(text)?, text));
+        let (rest, starts) = ["^.*", ".*", "^"].into_iter().find_map(strip_start).unzip();
+        let rest = rest.unwrap_or(pattern);
+        let strip_end =
+            |text: &'static str| Some((rest.strip_suffix(text).filter(|rest| !rest.ends_with('\\'))?, text));
+        let (text, ends) = [".*$", ".*", "$"].into_iter().find_map(strip_end).unzip();
+        let text = literal_of(text.unwrap_or(rest), is_extended)?;
+        let is_plain = !replacement.contains(['\\', '&']) && is_literal_replacement(&replacement);
+        is_plain.then_some(Command { text, starts, ends, replacement, is_global })
+    }
+
+    /// Returns the suffix of an expansion that does the same for one line: `#...` or `%...`, or one that not all shells have.
+    fn expansion(&self, has_extensions: bool) -> Option<String> {
+        let (pattern, is_removal, new) = (escape_pattern(&self.text), self.replacement.is_empty(), &self.replacement);
+        let substituted = escape_substitution_pattern(&self.text);
+        // sed removes the longest match, as `%%` and `##` do.
+        match (self.starts, self.ends) {
+            (Some("^"), None) if is_removal => Some(format!("#{pattern}")),
+            (None, Some("$")) if is_removal => Some(format!("%{pattern}")),
+            (Some("^.*" | ".*"), None) if is_removal => Some(format!("##*{pattern}")),
+            (None, Some(".*$" | ".*")) if is_removal => Some(format!("%%{pattern}*")),
+            (Some("^"), None) if has_extensions => Some(format!("/#{substituted}/{new}")),
+            (None, Some("$")) if has_extensions => Some(format!("/%{substituted}/{new}")),
+            (None, None) if has_extensions => {
+                Some(format!("{}{substituted}/{new}", if self.is_global { "//" } else { "/" }))
+            }
+            _ => None,
+        }
     }
 
     /// Returns commands that replace the first occurrence of a text in every shell.
-    fn in_any_shell(&self, script: &str) -> Option<Substitute> {
-        let is_simple = is_literal(self.pattern) && is_literal_replacement(self.replacement) && !self.is_global;
-        if !is_simple {
+    fn in_any_shell(&self, before: &str) -> Option<Substitute> {
+        if self.starts.or(self.ends).is_some() || self.is_global {
             return None;
         }
-        let (pattern, new) = (escape_pattern(self.pattern), self.replacement);
+        let (pattern, new) = (escape_pattern(&self.text), &self.replacement);
         let new = if new.chars().all(|each| each.is_ascii_alphanumeric() || "_./-".contains(each)) {
             new.to_owned()
         } else {
             format!("'{new}'")
         };
-        let before = format!("$(echo \"$x\" | sed '{script}')");
         let quoted = pattern.replace(' ', "\\ ");
         let after = format!("y=$x; case $y in *{quoted}*) y=${{y%%{pattern}*}}{new}${{y#*{pattern}}};; esac");
         let exact = format!(
@@ -74,25 +124,36 @@ impl<'s> Command<'s> {
         );
         Some(Substitute::statement(before, after, "y", LIMITS)?.edited_as(Form::Statement(exact), ExactFor::Line))
     }
+}
 
-    /// Returns the suffix of an expansion that works in every shell, `#...` or `%...`, for a command
-    /// that removes text at one end.
-    fn portable_expansion(&self) -> Option<String> {
-        let pattern = self.pattern;
-        if !self.replacement.is_empty() {
-            return None;
+/// Returns the text up to a delimiter, and what follows. A delimiter with a backslash belongs to the text.
+fn part(text: &str, delimiter: char) -> Option<(String, &str)> {
+    let mut part = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, each)) = characters.next() {
+        match each {
+            '\\' => match characters.next()?.1 {
+                next if next == delimiter && next != '|' => part.push(next),
+                next => part.extend(['\\', next]),
+            },
+            _ if each == delimiter => return Some((part, &text[at + each.len_utf8()..])),
+            _ => part.push(each),
         }
-        // sed removes the longest match, as `%%` and `##` do.
-        let (rest, cut) = if let Some(rest) = pattern.strip_suffix(".*$").or_else(|| pattern.strip_suffix(".*")) {
-            (rest, "%%")
-        } else if let Some(rest) = pattern.strip_prefix("^.*").or_else(|| pattern.strip_prefix(".*")) {
-            (rest, "##*")
-        } else if let Some(rest) = pattern.strip_suffix('$') {
-            (rest, "%")
-        } else {
-            (pattern.strip_prefix('^')?, "#")
-        };
-        let star = if cut == "%%" { "*" } else { "" };
-        is_literal(rest).then(|| format!("{cut}{}{star}", escape_pattern(rest)))
     }
+    None
+}
+
+/// Returns the text that a pattern matches. `None` if it matches more than one.
+fn literal_of(pattern: &str, is_extended: bool) -> Option<String> {
+    let (mut literal, mut characters) = (String::new(), pattern.chars());
+    while let Some(each) = characters.next() {
+        let is_plain = each.is_alphanumeric() || "_-,:@%=#~!/&;<>\" ".contains(each);
+        literal.push(match each {
+            '\\' => characters.next().filter(|next| ".*[]^$".contains(*next))?,
+            '[' => characters.next().filter(|_| characters.next() == Some(']')).filter(|one| !"]^\\".contains(*one))?,
+            _ if is_plain || !is_extended && "(){}+?|".contains(each) => each,
+            _ => return None,
+        });
+    }
+    (!literal.is_empty()).then_some(literal)
 }

@@ -2,7 +2,7 @@
 //! as in `$(echo "$x" | tr a b)`.
 
 use super::call::{
-    Call, ECHO_DIFFERS, ExactFor, Form, Operand, Substitute, VARIABLE_LIMIT, escape_pattern,
+    Call, ECHO_DIFFERS, ExactFor, Form, Operand, Substitute, TEXT_LIMIT, VARIABLE_LIMIT, escape_pattern,
     escape_substitution_pattern, has_only, is_literal, is_literal_replacement,
 };
 
@@ -18,12 +18,12 @@ pub(super) fn tr(call: &Call) -> Option<Substitute> {
             format!("${{x//[{set}]/}}"),
             &[VARIABLE_LIMIT, ECHO_DIFFERS],
         )
-        .map(|substitute| substitute.edited_with(Operand::Input, ExactFor::Line, [format!("//[{set}]/")])),
+        .map(|substitute| substitute.edited_with(Operand::Input, ExactFor::Any, [format!("//[{set}]/")])),
         [from, to] if is_character(from) && is_character(to) && is_literal_replacement(to) => {
             let step = format!("//{}/{to}", escape_substitution_pattern(from));
             let before = filter_text(&format!("tr '{from}' '{to}'"));
             let substitute = Substitute::code(before, format!("${{x{step}}}"), &[VARIABLE_LIMIT, ECHO_DIFFERS])?;
-            Some(substitute.edited_with(Operand::Input, ExactFor::Line, [step]))
+            Some(substitute.edited_with(Operand::Input, ExactFor::Any, [step]))
         }
         _ => None,
     }
@@ -40,10 +40,18 @@ fn filter_text(filter: &str) -> String {
 }
 
 pub(super) fn cut(call: &Call) -> Option<Substitute> {
-    let (delimiter, fields) = match options_of(&call.words(), ["-d", "-f"])? {
-        [Some(delimiter), Some(fields)] => (delimiter, fields),
+    let (delimiter, fields) = match (options_of(&call.words(), ["-d", "-f"]), options_of(&call.words(), ["-c", "-b"])) {
+        (Some([Some(delimiter), Some(fields)]), _) => (delimiter, fields),
+        (_, Some([Some(range), None] | [None, Some(range)])) if call.has_extensions() => return characters(range),
         _ => return None,
     };
+    if fields.trim() == "2-" && is_character(delimiter) {
+        let step = format!("#*{}", escape_pattern(delimiter));
+        let before = filter_text(&format!("cut -d'{delimiter}' -f2-"));
+        let substitute =
+            Substitute::code(before, format!("${{x{step}}}"), &[VARIABLE_LIMIT, ONE_LINE_LIMIT, ECHO_DIFFERS])?;
+        return Some(substitute.edited_with(Operand::Input, ExactFor::Line, [step]));
+    }
     let field: usize = fields.trim().parse().ok()?;
     if !(is_character(delimiter) || delimiter == "-") || !(1..=9).contains(&field) {
         return None;
@@ -80,6 +88,22 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
         "case {{x}} in *{quoted}*) {{y}}={{x}}'{missing}'; {steps}{{y}}=${{{{y}}%%{pattern}*}};; *) {{y}}={{x}};; esac"
     );
     Some(substitute.edited_as(Form::Statement(exact), ExactFor::Line))
+}
+
+/// Replaces a cut that prints a range of characters.
+fn characters(range: &str) -> Option<Substitute> {
+    let (from, to) = range.split_once('-').unwrap_or((range, range));
+    let number = |text: &str, default: Option<usize>| if text.is_empty() { default } else { text.parse().ok() };
+    let from = number(from, Some(1)).filter(|from| *from > 0)?;
+    let length = match to {
+        "" => String::new(),
+        to => format!(":{}", (to.parse::<usize>().ok()? + 1).checked_sub(from)?),
+    };
+    let step = format!(":{}{length}", from - 1);
+    let before = filter_text(&format!("cut -c{range}"));
+    let limits = &[VARIABLE_LIMIT, ONE_LINE_LIMIT, "cut counts bytes, the shell characters", ECHO_DIFFERS];
+    let substitute = Substitute::code(before, format!("${{x{step}}}"), limits)?;
+    Some(substitute.edited_with(Operand::Input, ExactFor::Line, [step]))
 }
 
 /// Returns the values of options that are written `-d:` or `-d :`. `None` if there is anything else.
@@ -171,14 +195,15 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
     let is_fixed = options.contains('F') || is_literal(pattern);
     if is_fixed && call.has_extensions() {
         let exact = Form::Condition(format!("[[ {{x}} == *'{pattern}'* ]]"));
-        let substitute =
-            Substitute::code(before, format!("[[ $x == *'{pattern}'* ]]"), &[VARIABLE_LIMIT, ECHO_DIFFERS])?;
+        let limits = &[VARIABLE_LIMIT, TEXT_LIMIT, ECHO_DIFFERS];
+        let substitute = Substitute::code(before, format!("[[ $x == *'{pattern}'* ]]"), limits)?;
         return Some(substitute.edited_as(exact, ExactFor::Any));
     }
     if is_fixed {
         let after = format!("case $x in *'{pattern}'*) ... ;; esac");
         let exact = Form::Condition(format!("case {{x}} in *'{pattern}'*) true;; *) false;; esac"));
-        return Some(Substitute::code(before, after, &[VARIABLE_LIMIT, ECHO_DIFFERS])?.edited_as(exact, ExactFor::Any));
+        let limits = &[VARIABLE_LIMIT, TEXT_LIMIT, ECHO_DIFFERS];
+        return Some(Substitute::code(before, after, limits)?.edited_as(exact, ExactFor::Any));
     }
     if call.is_bash() && (options.contains('E') || means_the_same_extended(pattern)) {
         let substitute = Substitute::code(
@@ -190,8 +215,13 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
                 ECHO_DIFFERS,
             ],
         )?;
-        let exact = Form::Condition(format!("[[ {{x}} =~ {pattern} ]]"));
-        return Some(if is_plain_regex(pattern) { substitute.edited_as(exact, ExactFor::Line) } else { substitute });
+        let exact = match is_plain_regex(pattern) {
+            true => format!("[[ {{x}} =~ {pattern} ]]"),
+            false => format!("{{ {{y}}='{pattern}'; [[ {{x}} =~ ${{y}} ]]; }}"),
+        };
+        // Templates have braces, too.
+        let is_edited = !pattern.contains(['{', '}']);
+        return Some(if is_edited { substitute.edited_as(Form::Condition(exact), ExactFor::Line) } else { substitute });
     }
     None
 }

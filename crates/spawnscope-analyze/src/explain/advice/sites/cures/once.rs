@@ -137,7 +137,7 @@ fn fix(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<String> {
             "  [ -d \"$d\" ] || mkdir -p \"$d\"",
         ],
         (Runtime::Make, false) if all.iter().any(|index| context.is_captured(*index)) => &[
-            "evaluate it once, where the variable is defined:",
+            "evaluate it once, where the variable is defined, unless it depends on the target (`$@`, `$<`):",
             "  NAME = $(shell ...)  ->  NAME := $(shell ...)",
             "  or at the first use: NAME = $(eval NAME := $$(shell ...))$(NAME)",
             "  export it, so that sub-makes do not evaluate it again",

@@ -119,7 +119,7 @@ fn script_of(exec: &Exec<'_>, site: &Site<'_>) -> Option<String> {
     let mut arguments = exec.arguments().skip(1);
     while let Some(argument) = arguments.next() {
         match argument {
-            b"-c" | b"-e" | b"-r" => return Some(name(argument)),
+            b"-c" | b"-e" | b"-p" | b"-r" => return Some(name(argument)),
             b"-m" | b"-jar" => return Some(name(&[argument, b" ", arguments.next().unwrap_or_default()].concat())),
             // The value of an option of the interpreter, as in `php -d NAME=VALUE`.
             _ if argument.starts_with(b"-") || argument.contains(&b'=') => {}
