@@ -40,17 +40,57 @@ const STARTED_ONCE: [(&str, &str); 5] = [
     ("starship init ", "starship init --print-full-init "),
 ];
 
-/// Returns what to change in a line of a file that the shell reads when it starts; nothing if no
-/// cure is known for such lines.
+/// Returns what to change in a line of a file that the shell reads when it starts, of which `root`
+/// is the whole; nothing if no cure is known for such lines.
 #[must_use]
-pub fn cures(line: &str, shell: &str, spent: &Spent) -> Vec<Cure> {
+pub fn cures(line: &str, shell: &str, spent: &Spent, root: &Spent) -> Vec<Cure> {
     let cures = || framework_settings(line, spent);
     let other = || match shell {
         "fish" => None,
         _ => completion_cache(line, shell, spent).or_else(|| loaded_later(line, shell, spent)),
     };
-    let one = saved_output(line, shell, spent).or_else(other).or_else(|| git_status(line, spent));
+    let one = conda(line, shell, spent, root)
+        .or_else(|| saved_output(line, shell, spent))
+        .or_else(other)
+        .or_else(|| git_status(line, spent));
     one.map_or_else(cures, |cure| vec![cure])
+}
+
+/// conda is started to print code that it also installs as a file, and again by this code in order
+/// to activate an environment. Without the second, both codes are the same.
+fn conda(line: &str, shell: &str, spent: &Spent, root: &Spent) -> Option<Cure> {
+    const SETTING: &str = "conda config --set auto_activate_base false";
+    let limits = "python and other programs of base are then in PATH only after `conda activate`";
+    let by_hand = |title: String, saving| Cure { title, saving, edit: None, limits: limits.to_owned() };
+    if position(line, "eval \"$__conda_setup\"").is_some() {
+        return Some(by_hand(format!("do not activate base at the start: `{SETTING}`"), spent.launched));
+    }
+    let start = line.find("$(").map_or(0, |at| at + "$(".len());
+    let words: Vec<&str> = line[start..].split([' ', ')']).filter(|word| !matches!(*word, "" | "eval")).collect();
+    let [program, printed, hook, ..] = words[..] else { return None };
+    let is_hook = printed.contains("shell.") && hook.trim_matches(['"', '\'']) == "hook";
+    let directory = program.trim_end_matches(['"', '\'']).strip_suffix("conda").filter(|_| is_hook)?;
+    let file = if shell == "fish" { "etc/fish/conf.d/conda.fish" } else { "etc/profile.d/conda.sh" };
+    if shell == "fish" || calls(root, b"__conda_activate") {
+        return Some(by_hand(format!("`{SETTING}`, then source conda's {file} here"), spent.launched));
+    }
+    // Of a file that is missing, nothing is read, and the line fails as if conda were.
+    let quote = &program[program.trim_end_matches(['"', '\'']).len()..];
+    let edit = directory.strip_suffix("bin/").filter(|_| matches!(shell, "bash" | "zsh")).and_then(|prefix| {
+        let end = start + line[start..].find(')')?;
+        Some((start..end, format!("< {prefix}{file}{quote}")))
+    });
+    Some(Cure {
+        title: format!("read conda's {file}, which has what `conda` prints here"),
+        saving: spent.launched,
+        edit,
+        limits: "the file must be of the same installation; `conda init` may write the line as it was".to_owned(),
+    })
+}
+
+/// Whether a function is among what was called.
+fn calls(spent: &Spent, function: &[u8]) -> bool {
+    spent.place.function.as_deref() == Some(function) || spent.inner.iter().any(|inner| calls(inner, function))
 }
 
 /// Code that a program prints is saved in a file, which is written again when the program was
@@ -292,11 +332,12 @@ pub(super) fn general(spent: &Spent, at_prompt: bool) -> Cure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explain::start_up::Place;
 
     /// Returns the line with its cure.
     fn cured(line: &str, shell: &str) -> Option<String> {
         let spent = Spent { own: Nanos(1), launched: Nanos(2), ..Spent::default() };
-        let (range, text) = cures(line, shell, &spent).pop()?.edit?;
+        let (range, text) = cures(line, shell, &spent, &spent).pop()?.edit?;
         let mut line = line.to_owned();
         line.replace_range(range, &text);
         Some(line)
@@ -348,6 +389,23 @@ mod tests {
         assert!(cured.ends_with("npx \"$@\"; }; } # This loads nvm"), "{cured}");
         let completion = self::cured("    . /usr/share/bash-completion/bash_completion", "bash").unwrap();
         assert!(completion.starts_with("    { _load_completions() {"), "{completion}");
+    }
+
+    #[test]
+    fn conda_is_not_started_to_print_its_own_file() {
+        let line = "__conda_setup=\"$('/c/bin/conda' 'shell.bash' 'hook' 2> /dev/null)\"";
+        assert_eq!(cured(line, "bash").unwrap(), "__conda_setup=\"$(< '/c/etc/profile.d/conda.sh')\"");
+        let line = "eval \"$(\"$HOME/c/bin/conda\" shell.zsh hook)\"";
+        assert_eq!(cured(line, "zsh").unwrap(), "eval \"$(< \"$HOME/c/etc/profile.d/conda.sh\")\"");
+        // Its code would be another one, or its file is unknown.
+        let place = Place { function: Some(b"__conda_activate".to_vec()), ..Place::default() };
+        let activating = Spent { place, ..Spent::default() };
+        let fish = "    eval /c/bin/conda \"shell.fish\" \"hook\" $argv | source";
+        for (line, shell) in [(line, "zsh"), ("eval \"$__conda_setup\"", "bash"), (fish, "fish")] {
+            let cure = cures(line, shell, &activating, &activating).pop().unwrap();
+            assert!(cure.edit.is_none() && cure.title.contains("auto_activate_base false"), "{cure:?}");
+        }
+        assert_eq!(cured("eval \"$(conda shell.bash hook)\"", "bash"), None);
     }
 
     #[test]

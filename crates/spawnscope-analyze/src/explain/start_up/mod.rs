@@ -106,7 +106,7 @@ const MIN_ADVISED_SHARE: f64 = 0.05;
 #[must_use]
 pub fn advise(root: &Spent, at_prompt: bool, shell: &str, texts: &BTreeMap<Place, String>) -> Vec<LineAdvice> {
     let min = MIN_ADVISED.max(Nanos((root.total().0 as f64 * MIN_ADVISED_SHARE) as u64));
-    let mut advisor = Advisor { at_prompt, min, shell, texts, advice: Vec::new() };
+    let mut advisor = Advisor { root, at_prompt, min, shell, texts, advice: Vec::new() };
     root.inner.iter().for_each(|line| advisor.line(line, None));
     let mut advice = advisor.advice;
     advice.sort_by_key(|advice| Reverse(advice.cure.saving));
@@ -114,6 +114,7 @@ pub fn advise(root: &Spent, at_prompt: bool, shell: &str, texts: &BTreeMap<Place
 }
 
 struct Advisor<'a> {
+    root: &'a Spent,
     at_prompt: bool,
     min: Nanos,
     shell: &'a str,
@@ -130,7 +131,7 @@ impl Advisor<'_> {
         }
         let is_users = is_users(&line.place);
         let text = self.texts.get(&line.place).filter(|_| is_users);
-        let mut cures = text.map_or_else(Vec::new, |text| cures::cures(text, self.shell, line));
+        let mut cures = text.map_or_else(Vec::new, |text| cures::cures(text, self.shell, line, self.root));
         cures.retain(|cure| cure.saving >= self.min);
         let is_plugin = !is_users && package.is_some_and(|package| package.file != line.place.file);
         let inner: Vec<&Spent> = line.inner.iter().filter(|inner| inner.total() >= self.min).collect();

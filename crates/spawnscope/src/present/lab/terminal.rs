@@ -78,7 +78,8 @@ fn conclusions(outcome: &Outcome) -> Vec<String> {
 /// Describes the series to which no line was fitted.
 fn without_slope(outcome: &Outcome) -> Vec<String> {
     let unit = outcome.chart.as_ref().map_or(Unit::Count, |chart| title_and_unit(outcome, &chart.y).1);
-    let others = outcome.series().into_iter().filter(|(series, _)| outcome.fits.iter().all(|fit| fit.series != *series));
+    let others =
+        outcome.series().into_iter().filter(|(series, _)| outcome.fits.iter().all(|fit| fit.series != *series));
     let range = |(series, points): (String, Vec<(f64, &Estimate)>)| {
         let mut shown: Vec<&Estimate> = points.into_iter().map(|(_, estimate)| estimate).collect();
         shown.retain(|estimate| is_shown(estimate));
