@@ -20,7 +20,7 @@ use super::args::parse_seconds;
 use super::output;
 use super::source_files::name_below;
 use crate::analyze::explain::advice::{Owner, Splice, spliced};
-use crate::analyze::explain::start_up::{LineAdvice, Place, Spent, StartUp, advise, spent};
+use crate::analyze::explain::start_up::{LineAdvice, Place, Spent, StartUp, advise, cures, spent};
 use crate::collect::shell_start::{Failure, ShellCommand, Start, Starter};
 use crate::event::{Frame, Nanos};
 use crate::held::find_program;
@@ -252,6 +252,9 @@ fn edit(advice: &mut LineAdvice, directory: &Path) -> Result<Option<FileEdits>, 
     // Many users keep their files elsewhere, behind symbolic links.
     let path = fs::canonicalize(OsStr::from_bytes(file)).map_err(|error| error.to_string())?;
     let content = read(&path)?;
+    if let Some(user) = cures::user_of_sourced(&content, line) {
+        return Err(format!("line {user} uses a function that would be defined too late"));
+    }
     let start: usize = content.split_inclusive('\n').take(line as usize - 1).map(str::len).sum();
     let splices = vec![Splice { range: start + range.start..start + range.end, text: text.as_bytes().to_vec() }];
     let name = name_below(&path, directory);

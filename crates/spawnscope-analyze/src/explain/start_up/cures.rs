@@ -23,6 +23,8 @@ pub struct Cure {
     pub limits: String,
 }
 
+/// Files that define more than commands and completions, and how the names of the rest begin.
+const USED_BY_OTHERS: [(&str, &str); 2] = [("/nvm.sh", "nvm_"), ("/bash_completion", "__git_ps1")];
 /// A file whose commands are needed only when they are called, and these commands.
 const LAZY: [(&str, &str); 4] = [
     ("nvm.sh", "nvm node npm npx"),
@@ -280,10 +282,23 @@ fn loaded_later(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
         );
         return Some(cure(
             text,
-            "the first Tab takes this time; completions that need no command's name are loaded then",
+            "the first Tab takes this time; completions that need no command's name are loaded then, and functions for \
+             prompts, such as __git_ps1, are missing until then",
         ));
     }
     None
+}
+
+/// Returns the first line of a file that uses a function of what another line sources: if that is
+/// loaded later, such as at the first Tab, the function is missing until then.
+#[must_use]
+pub fn user_of_sourced(content: &str, line: u32) -> Option<u32> {
+    let mut lines = (1..).zip(content.lines());
+    let (_, text) = lines.clone().nth(line as usize - 1)?;
+    let sourced = sourced(text)?.1.trim_matches(['"', '\'']);
+    let (_, begin) = USED_BY_OTHERS.iter().find(|(file, _)| sourced.ends_with(file))?;
+    let uses = |text: &str| !text.trim_start().starts_with('#') && text.contains(begin);
+    lines.find(|(number, text)| *number != line && uses(text)).map(|(number, _)| number)
 }
 
 /// Returns functions that load a file when one of them is called.
@@ -406,6 +421,15 @@ mod tests {
             assert!(cure.edit.is_none() && cure.title.contains("auto_activate_base false"), "{cure:?}");
         }
         assert_eq!(cured("eval \"$(conda shell.bash hook)\"", "bash"), None);
+    }
+
+    #[test]
+    fn a_file_of_which_another_line_uses_a_function_is_found() {
+        let completion = ". /usr/share/bash-completion/bash_completion\n# __git_ps1\n";
+        assert_eq!(user_of_sourced(completion, 1), None);
+        assert_eq!(user_of_sourced(&format!("{completion}PS1='$(__git_ps1)$ '\n"), 1), Some(3));
+        let nvm = "f() { nvm_find_nvmrc; }\n[ -s $NVM_DIR/nvm.sh ] && . $NVM_DIR/nvm.sh # it\n";
+        assert_eq!((user_of_sourced(nvm, 2), user_of_sourced(nvm, 1)), (Some(1), None));
     }
 
     #[test]
