@@ -88,8 +88,35 @@ impl Dialect {
         }
     }
 
-    /// Returns the dialect of the parent of a launch. `None` if the parent is not a shell.
+    /// Returns the dialect of the code that launches something. `None` if the parent is not a
+    /// shell.
     pub(crate) fn of_parent(forest: &Forest<'_>, index: usize) -> Option<Dialect> {
-        Dialect::of_program(forest.launcher(index)?.program_name())
+        let dialect = Dialect::of_program(forest.launcher(index)?.program_name())?;
+        let file = forest.frames(forest.launches[index].script_stack).next().and_then(|frame| frame.file);
+        Some(if file.is_some_and(is_read_by_any_shell) { Dialect::Posix } else { dialect })
+    }
+}
+
+/// Whether the login shells of all users read a file, whichever shell that is.
+fn is_read_by_any_shell(file: &[u8]) -> bool {
+    matches!(base_name(file), b"profile" | b".profile") || file.starts_with(b"/etc/profile.d/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_login_shells_may_be_read_by_dash() {
+        let files: [(&[u8], bool); 5] = [
+            (b"/etc/profile", true),
+            (b"/home/me/.profile", true),
+            (b"/etc/profile.d/vte.sh", true),
+            (b"/home/me/.bash_profile", false),
+            (b"/srv/profile.sh", false),
+        ];
+        for (file, expected) in files {
+            assert_eq!(is_read_by_any_shell(file), expected, "{}", file.escape_ascii());
+        }
     }
 }
