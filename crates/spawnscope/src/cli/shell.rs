@@ -158,8 +158,7 @@ fn report(command: &ShellCommand, [plain, observed]: &[Vec<Start>; 2]) -> StartU
     let mut texts = BTreeMap::new();
     [&before_prompt, &at_prompt].into_iter().for_each(|root| find_texts(root, &mut texts));
     let shell = Path::new(&command.words[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut advice = advise(&before_prompt, false, &shell, &texts);
-    advice.extend(advise(&at_prompt, true, &shell, &texts));
+    let advice = advise(&before_prompt, &at_prompt, &shell, &texts);
     StartUp {
         command: command.words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         first_prompt,

@@ -100,14 +100,23 @@ const MIN_ADVISED: Nanos = Nanos(3_000_000);
 /// Lines that take a smaller share of the whole need no change.
 const MIN_ADVISED_SHARE: f64 = 0.05;
 
-/// Returns what to change in which lines. A line that only leads to others, such as the one that
-/// sources them, is changed if a cure knows how; otherwise these others are. `texts` has the text
-/// of the lines.
+/// Returns what to change in which lines, until the first prompt and at each further one. A line
+/// that only leads to others, such as the one that sources them, is changed if a cure knows how;
+/// otherwise these others are. What each prompt does is named once. `texts` has the text of the
+/// lines.
 #[must_use]
-pub fn advise(root: &Spent, at_prompt: bool, shell: &str, texts: &BTreeMap<Place, String>) -> Vec<LineAdvice> {
+pub fn advise(before: &Spent, at_prompt: &Spent, shell: &str, texts: &BTreeMap<Place, String>) -> Vec<LineAdvice> {
+    let mut advice = advise_on(before, false, shell, texts);
+    let at_prompts = advise_on(at_prompt, true, shell, texts);
+    advice.retain(|one| one.cure.edit.is_some() || at_prompts.iter().all(|other| other.place != one.place));
+    advice.extend(at_prompts);
+    advice
+}
+
+fn advise_on(root: &Spent, at_prompt: bool, shell: &str, texts: &BTreeMap<Place, String>) -> Vec<LineAdvice> {
     let min = MIN_ADVISED.max(Nanos((root.total().0 as f64 * MIN_ADVISED_SHARE) as u64));
     let mut advisor = Advisor { root, at_prompt, min, shell, texts, advice: Vec::new() };
-    root.inner.iter().for_each(|line| advisor.line(line, None));
+    root.inner.iter().for_each(|line| advisor.line(line, None, None));
     let mut advice = advisor.advice;
     advice.sort_by_key(|advice| Reverse(advice.cure.saving));
     advice
@@ -123,9 +132,9 @@ struct Advisor<'a> {
 }
 
 impl Advisor<'_> {
-    /// Finds advice for a line, which the line of a package's file may have led to. Of a package,
-    /// the first line of its second file is named, which is that of a plugin.
-    fn line(&mut self, line: &Spent, package: Option<&Place>) {
+    /// Finds advice for a line, which a line of the user's and one of a package's file may have led
+    /// to. Of a package, the first line of its second file is named, which is that of a plugin.
+    fn line(&mut self, line: &Spent, user: Option<&Place>, package: Option<&Place>) {
         if line.total() < self.min {
             return;
         }
@@ -139,13 +148,16 @@ impl Advisor<'_> {
         let in_inner: u64 = inner.iter().map(|inner| inner.total().0).sum();
         if cures.is_empty() && may_lead && in_inner * 2 > line.total().0 {
             let package = (!is_users).then_some(&line.place);
-            return inner.into_iter().for_each(|inner| self.line(inner, package));
+            let user = text.map(|_| &line.place).or(user);
+            return inner.into_iter().for_each(|inner| self.line(inner, user, package));
         }
         if cures.is_empty() {
             let mut cure = cures::general(line, self.at_prompt);
             if !is_users {
-                "this file belongs to a package: turn off what needs it, or tell its authors"
-                    .clone_into(&mut cure.limits);
+                let loaded = user.and_then(|user| Some((user.file.as_deref()?.escape_ascii(), user.line?)));
+                let loaded = loaded.map_or_else(String::new, |(file, line)| format!(", loaded at {file}:{line}"));
+                cure.limits =
+                    format!("this file belongs to a package{loaded}: turn off what needs it, or tell its authors");
             }
             cures.push(cure);
         }
@@ -275,6 +287,25 @@ mod tests {
         let program = program.map(|(name, pid)| LaunchedProgram { name: name.into(), pid: Pid(pid) });
         let activity = Activity { after_prompt: false, frames: lines.iter().map(frame).collect(), program };
         Observed { activity, time: Nanos(time) }
+    }
+
+    #[test]
+    fn advice_names_the_users_line_and_each_cause_once() {
+        let line = |file: &str, line: u32, inner: Vec<Spent>| Spent {
+            place: Place { file: Some(file.into()), line: Some(line), function: None },
+            own: Nanos(10_000_000),
+            inner,
+            ..Spent::default()
+        };
+        let root = |inner| Spent { own: Nanos(30_000_000), inner, ..Spent::default() };
+        let package = line("/usr/share/plugin.zsh", 9, Vec::new());
+        let hook = line("/home/me/hook.sh", 1, Vec::new());
+        let users = line("/home/me/.zshrc", 5, vec![package]);
+        let texts = BTreeMap::from([(users.place.clone(), ". $plugin".to_owned())]);
+        let advice = advise(&root(vec![users, hook.clone()]), &root(vec![hook]), "zsh", &texts);
+        let found: Vec<_> = advice.iter().map(|advice| (advice.place.line, advice.at_prompt)).collect();
+        assert_eq!(found, [(Some(9), false), (Some(1), true)]);
+        assert!(advice[0].cure.limits.contains("loaded at /home/me/.zshrc:5"), "{}", advice[0].cure.limits);
     }
 
     #[test]
