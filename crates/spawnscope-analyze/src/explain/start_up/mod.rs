@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::explain::advice::Owner;
+use crate::model::launch::base_name;
 use spawnscope_data::event::{Frame, Nanos, Pid};
 use spawnscope_data::shell_start::Observed;
 
@@ -167,8 +168,13 @@ impl Advisor<'_> {
     }
 }
 
+/// Whether the user writes the file of a place. Programs write the dump of completions, and what is
+/// below `.cache`.
 fn is_users(place: &Place) -> bool {
-    place.file.as_deref().is_none_or(|file| Owner::of(file) == Owner::User)
+    let is_saved = |file: &[u8]| {
+        base_name(file).starts_with(b".zcompdump") || file.split(|byte| *byte == b'/').any(|part| part == b".cache")
+    };
+    place.file.as_deref().is_none_or(|file| Owner::of(file) == Owner::User && !is_saved(file))
 }
 
 impl Spent {
@@ -298,13 +304,14 @@ mod tests {
             ..Spent::default()
         };
         let root = |inner| Spent { own: Nanos(30_000_000), inner, ..Spent::default() };
-        let package = line("/usr/share/plugin.zsh", 9, Vec::new());
+        let completions = line("/usr/share/zsh/compinit", 4, vec![line("/home/me/.zcompdump", 670, Vec::new())]);
+        let package = line("/usr/share/plugin.zsh", 9, vec![completions]);
         let hook = line("/home/me/hook.sh", 1, Vec::new());
         let users = line("/home/me/.zshrc", 5, vec![package]);
         let texts = BTreeMap::from([(users.place.clone(), ". $plugin".to_owned())]);
         let advice = advise(&root(vec![users, hook.clone()]), &root(vec![hook]), "zsh", &texts);
         let found: Vec<_> = advice.iter().map(|advice| (advice.place.line, advice.at_prompt)).collect();
-        assert_eq!(found, [(Some(9), false), (Some(1), true)]);
+        assert_eq!(found, [(Some(4), false), (Some(1), true)]);
         assert!(advice[0].cure.limits.contains("loaded at /home/me/.zshrc:5"), "{}", advice[0].cure.limits);
     }
 
