@@ -9,7 +9,7 @@ use spawnscope_recording::RecordError;
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The log cannot be opened or read.
-    #[error("failed to read {}: {source}", path.display())]
+    #[error("failed to read {}", path.display())]
     Read {
         /// The path of the log.
         path: PathBuf,

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
-use ruzstd::decoding::StreamingDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use super::error::ImportError;
 use super::text::find;
@@ -138,16 +139,72 @@ pub fn open_unpacked(path: &Path) -> io::Result<Box<dyn BufRead>> {
     };
     let mut file = BufReader::with_capacity(BUFFER, file);
     Ok(match file.fill_buf()? {
-        [0x1f, 0x8b, ..] => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file))),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            let decoder = StreamingDecoder::new(file).map_err(io::Error::other)?;
-            Box::new(BufReader::with_capacity(BUFFER, decoder))
+        [0x1f, 0x8b, ..] => until_damage(MultiGzDecoder::new(file)),
+        // pzstd begins with a frame that says how long the next one is.
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            until_damage(ZstdFrames { file, frame: FrameDecoder::new() })
         }
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-            Box::new(BufReader::with_capacity(BUFFER, XzReader::new_mem_limit(file, true, MAX_XZ_KIB)))
-        }
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => until_damage(XzReader::new_mem_limit(file, true, MAX_XZ_KIB)),
         _ => Box::new(file),
     })
+}
+
+fn until_damage(unpacked: impl Read + 'static) -> Box<dyn BufRead> {
+    let reader = UntilDamage { unpacked, has_data: false, message: None };
+    Box::new(BufReader::with_capacity(BUFFER, reader))
+}
+
+/// What can be unpacked of a file that was cut off: its last line is then a message, which is
+/// counted and shown as a refused line.
+struct UntilDamage<R> {
+    unpacked: R,
+    has_data: bool,
+    message: Option<io::Cursor<Vec<u8>>>,
+}
+
+impl<R: Read> Read for UntilDamage<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(message) = &mut self.message {
+            return message.read(buffer);
+        }
+        match self.unpacked.read(buffer) {
+            Err(error) if self.has_data => {
+                let message = format!("\nthe packed file is damaged, or was cut off: {error}\n");
+                self.message.insert(io::Cursor::new(message.into_bytes())).read(buffer)
+            }
+            result => {
+                self.has_data |= result.as_ref().is_ok_and(|length| *length > 0);
+                result
+            }
+        }
+    }
+}
+
+/// Unpacks all frames of a file, as `zstd -dc` does.
+struct ZstdFrames<R> {
+    file: R,
+    frame: FrameDecoder,
+}
+
+impl<R: BufRead> Read for ZstdFrames<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.frame.can_collect() == 0 {
+            if !self.frame.is_finished() {
+                self.frame
+                    .decode_blocks(&mut self.file, BlockDecodingStrategy::UptoBlocks(1))
+                    .map_err(io::Error::other)?;
+            } else if self.file.fill_buf()?.is_empty() {
+                return Ok(0);
+            } else if let Err(error) = self.frame.init(&mut self.file) {
+                let FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame { length, .. }) = error
+                else {
+                    return Err(io::Error::other(error));
+                };
+                io::copy(&mut (&mut self.file).take(u64::from(length)), &mut io::sink())?;
+            }
+        }
+        self.frame.read(buffer)
+    }
 }
 
 /// A log that is read line by line.
@@ -196,7 +253,9 @@ impl Lines {
         let path = self.path.clone();
         let beginning = self.beginning()?;
         let start = beginning.trim_ascii_start();
-        if matches!(start.first(), Some(b'{' | b'[')) && !start.starts_with(b"[pid ") {
+        // Lines may begin with `[pid 7]`, or with a time in brackets.
+        let inside = start.strip_prefix(b"[").unwrap_or(start).trim_ascii_start();
+        if inside.starts_with(b"{") {
             let has = |key| find(beginning, key).is_some();
             return match has(b"\"audit_token\"") {
                 true => Ok(Format::Eslogger),
@@ -292,6 +351,24 @@ mod tests {
         assert_eq!(read(&packed.finish().unwrap()).unwrap(), [2, 0, 3]);
         let packed = ruzstd::encoding::compress_to_vec(&text[..], ruzstd::encoding::CompressionLevel::Fastest);
         assert_eq!(read(&packed).unwrap(), [2, 0, 3]);
+        let skipped = b"\x50\x2a\x4d\x18\x02\0\0\0ab";
+        assert_eq!(read(&[skipped, &packed[..], skipped, &packed].concat()).unwrap(), [2, 0, 5, 0, 3]);
+    }
+
+    #[test]
+    fn what_is_left_of_a_packed_file_is_read_and_its_damage_is_the_last_line() {
+        let text: Vec<u8> = (0..100_000_u32)
+            .flat_map(|number| format!("{:x}\n", number.wrapping_mul(1 << 15 | 7)).into_bytes())
+            .collect();
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(&text).unwrap();
+        let gzip = packed.finish().unwrap();
+        let zstd = ruzstd::encoding::compress_to_vec(&text[..], ruzstd::encoding::CompressionLevel::Fastest);
+        for packed in [gzip, zstd] {
+            let lengths = read(&packed[..packed.len() * 3 / 4]).unwrap();
+            assert!((1_000..100_000).contains(&lengths.len()), "{}", lengths.len());
+            assert!(lengths[lengths.len() - 1] > 45, "{:?}", &lengths[lengths.len() - 3..]);
+        }
     }
 
     #[test]
