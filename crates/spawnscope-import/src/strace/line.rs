@@ -76,6 +76,13 @@ pub fn front(line: &[u8]) -> (Front<'_>, &[u8]) {
     {
         rest = skip_spaces(after);
     }
+    // Of the call: its number (-n) and the instruction pointer (-i).
+    while let Some(inside) = rest.strip_prefix(b"[")
+        && let Some((inside, after)) = split_at_any(inside, b"]")
+        && inside.iter().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b' ' | b'?'))
+    {
+        rest = skip_spaces(after);
+    }
     (front, rest)
 }
 
@@ -181,7 +188,9 @@ pub fn signal_number(name: &[u8]) -> Option<i32> {
 }
 
 fn message(rest: &[u8]) -> Option<What<'_>> {
-    if rest.starts_with(b"[ Process PID=") {
+    // The stack of a call (-k).
+    let is_frame = rest.starts_with(b"> ") && rest.ends_with(b"]") && find(rest, b" [0x").is_some();
+    if rest.starts_with(b"[ Process PID=") || is_frame {
         return Some(What::Message);
     }
     // A path is in front if strace was started by one.
@@ -218,6 +227,8 @@ mod tests {
             ("     0.005757 close(3) = 0", (None, Some(Stamp::Since(5_757_000)))),
             ("1264       0.000017 close(3) = 0", (Some(1264), Some(Stamp::Since(17_000)))),
             ("1275  03:52:46.192763 (+     0.000225) close(3) = 0", (Some(1275), day)),
+            ("1111  1795837965.011397 [   3] [00007fb2e857ead7] close(3) = 0", (Some(1111), unix)),
+            ("[????????????????] close(3) = 0", (None, None)),
         ] {
             assert_eq!(at(line), (expected.0, expected.1, "close(3) = 0"), "{line}");
         }
@@ -260,6 +271,7 @@ mod tests {
             ("Process 12 attached", What::Message),
             ("strace: Process 12 detached", What::Message),
             ("[ Process PID=5 runs in 32 bit mode. ]", What::Message),
+            ("> /lib/ld-linux-x86-64.so.2(_dl_catch_error+0x26f0) [0x1ab70]", What::Message),
         ] {
             assert_eq!(what(line.as_bytes()), Some(expected), "{line}");
         }
