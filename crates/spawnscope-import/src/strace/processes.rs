@@ -220,10 +220,14 @@ impl Tracker {
         self.root
     }
 
-    /// The only thread, if there is only one.
+    /// The only thread, if there is only one that has not ended.
     pub fn only_task(&self) -> Option<i32> {
+        let has_ended = |held: &Held| {
+            let last = held.lines.last().and_then(|(_, line)| what(line));
+            matches!(last, Some(What::Exited(_)))
+        };
         let mut tids = self.tasks.keys();
-        tids.next().copied().filter(|_| tids.next().is_none() && self.held.is_empty())
+        tids.next().copied().filter(|_| tids.next().is_none() && self.held.values().all(has_ended))
     }
 
     pub fn is_held(&self, tid: i32) -> bool {
