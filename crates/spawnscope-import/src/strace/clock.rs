@@ -28,13 +28,17 @@ pub struct Clock {
     last: u64,
     /// What is added to a stamp.
     offset: u64,
+    /// Whether a stamp had a fraction of a second.
+    pub has_fractions: bool,
+    /// The end of the last call, if stamps are whole seconds.
+    passed: u64,
 }
 
 impl Clock {
     /// Returns the instant of a stamp. `None` if it cannot belong to this log.
     pub fn at(&mut self, stamp: Option<Stamp>) -> Option<Nanos> {
         let Some(stamp) = stamp else {
-            return Some(Nanos(self.last));
+            return Some(self.now());
         };
         let form = match stamp {
             Stamp::Unix(_) => TimeForm::Unix,
@@ -60,8 +64,16 @@ impl Clock {
         } else {
             self.last = now;
         }
+        let (Stamp::Unix(written) | Stamp::OfDay(written) | Stamp::Since(written)) = stamp;
+        self.has_fractions |= !written.is_multiple_of(1_000_000_000);
         self.form = form;
-        Some(Nanos(self.last))
+        Some(self.now())
+    }
+
+    /// Lets no later line be before the end of a call, which took this long. Only stamps without
+    /// fractions (`-t -T`) need that: a line is written when its call has returned.
+    pub fn pass(&mut self, duration: u64) {
+        self.passed = self.now().0.saturating_add(duration.min(MAX_STEP_NS));
     }
 
     /// Lets the times of a file that begins after midnight follow those of a file that begins, at
@@ -75,7 +87,7 @@ impl Clock {
 
     /// The last instant.
     pub fn now(&self) -> Nanos {
-        Nanos(self.last)
+        Nanos(self.last.max(self.passed))
     }
 }
 
@@ -104,6 +116,18 @@ mod tests {
     fn a_clock_that_is_set_back_goes_on() {
         let found = instants(&[Stamp::Unix(1_000), Stamp::Unix(400), Stamp::Unix(410)]);
         assert_eq!(found, [1_000, 1_000, 1_010].map(Some));
+    }
+
+    #[test]
+    fn durations_order_what_happened_in_one_second() {
+        let (mut clock, second) = (Clock::default(), |second: u64| Some(Stamp::OfDay(second * 1_000_000_000)));
+        assert_eq!(clock.at(second(5)), Some(Nanos(5_000_000_000)));
+        clock.pass(70);
+        assert_eq!(clock.at(second(5)), Some(Nanos(5_000_000_070)));
+        clock.pass(30);
+        assert_eq!(clock.at(second(5)), Some(Nanos(5_000_000_100)));
+        assert_eq!(clock.at(second(6)), Some(Nanos(6_000_000_000)));
+        assert!(!clock.has_fractions);
     }
 
     #[test]

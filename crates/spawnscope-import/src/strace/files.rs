@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use spawnscope_data::event::Nanos;
 
-use super::call::take_duration;
+use super::call::{Call, take_duration};
 use super::clock::{Clock, TimeForm};
 use super::effects::is_creation;
 use super::line::{What, front, what};
@@ -19,6 +19,9 @@ use crate::text::{find, number, split_at_any};
 
 /// Number of lines at the beginning among which one must be of strace.
 const MAX_STRANGE_LINES: u64 = 1_000;
+
+/// Maximum number of words in front of a line that are not of strace. journald writes five.
+const MAX_FOREIGN_WORDS: usize = 6;
 
 /// A file that has been opened, and its next line.
 pub struct Stream {
@@ -37,6 +40,9 @@ pub struct Stream {
     rest: usize,
     /// A line that a message of strace has divided, up to that message.
     head: Vec<u8>,
+    /// The number of words in front of each line that are not of strace: marks of a quotation, or
+    /// what a CI system adds. The first line of strace shows it.
+    foreign_words: Option<usize>,
 }
 
 impl Stream {
@@ -47,7 +53,12 @@ impl Stream {
     fn new(lines: Lines, clock: Clock) -> Stream {
         let (at, line, head) = (Nanos(0), Vec::new(), Vec::new());
         let file_tid = tid_of_file(&lines.path);
-        Stream { lines, clock, file_tid, last_tid: None, tid: None, at, line, rest: 0, head }
+        Stream { lines, clock, file_tid, last_tid: None, tid: None, at, line, rest: 0, head, foreign_words: None }
+    }
+
+    /// Whether all times so far are whole seconds.
+    pub fn is_coarse(&self) -> bool {
+        !self.clock.has_fractions
     }
 
     /// The next line, without what stands in front of it.
@@ -59,6 +70,7 @@ impl Stream {
     fn advance(&mut self, count: &mut Count) -> Result<Option<Nanos>, ImportError> {
         while self.lines.next(&mut self.line)? {
             count.lines += 1;
+            self.cut_foreign_words();
             self.join_divided_line(count);
             if let Some(at) = self.examine(count) {
                 return Ok(Some(at));
@@ -69,6 +81,16 @@ impl Stream {
             }
         }
         Ok(None)
+    }
+
+    fn cut_foreign_words(&mut self) {
+        let shown = || (0..=MAX_FOREIGN_WORDS).find(|words| after_words(&self.line, *words).is_some_and(is_of_strace));
+        self.foreign_words = self.foreign_words.or_else(shown);
+        if let Some(words) = self.foreign_words.filter(|words| *words > 0)
+            && let Some(rest) = after_words(&self.line, words)
+        {
+            self.line.drain(..self.line.len() - rest.len());
+        }
     }
 
     /// On a terminal's stream, strace writes the message about a new thread into the line of the
@@ -118,7 +140,23 @@ impl Stream {
         self.tid = front.tid;
         self.rest = self.line.len() - rest.len();
         self.at = at?;
+        if !self.clock.has_fractions && matches!(found, Some(What::Call { .. })) {
+            self.clock.pass(take_duration(rest).1.unwrap_or_default());
+        }
         Some(Nanos(self.at.0.saturating_add(self.delay())))
+    }
+}
+
+/// Returns what follows a number of words, if there are so many.
+fn after_words(line: &[u8], words: usize) -> Option<&[u8]> {
+    (0..words).try_fold(line, |rest, _| split_at_any(rest.trim_ascii_start(), b" \t").map(|(_, rest)| rest))
+}
+
+/// Whether a line is certainly of strace: prose may contain `name(1)`.
+fn is_of_strace(line: &[u8]) -> bool {
+    match what(front(line).1) {
+        Some(What::Call { text, .. }) => Call::parse(text).is_some(),
+        found => found.is_some(),
     }
 }
 

@@ -89,7 +89,7 @@ impl Source for Log {
                 return Ok(false);
             };
             self.now = self.now.max(at);
-            self.is_coarse &= at.0 % 1_000_000_000 == 0;
+            self.is_coarse &= self.files.stream(index).is_some_and(|stream| stream.is_coarse());
             if !self.add_line(index) {
                 self.files.refuse(index);
             }

@@ -254,6 +254,37 @@ fn a_process_without_a_number_gets_it_when_it_is_not_alone_any_more() {
 }
 
 #[test]
+fn the_only_process_left_has_no_number_although_it_is_not_known_yet_who_created_the_ended_one() {
+    let found = described(
+        r#"00:00:00.000000 execve("/bin/a", ["a"], NULL) = 0 <0.000001>
+00:00:00.000010 vfork(strace: Process 8 attached
+ <unfinished ...>
+[pid     8] 00:00:00.000500 exit_group(1) = ?
+[pid     8] 00:00:00.000600 +++ exited with 1 +++
+00:00:00.000700 <... vfork resumed>) = 8 <0.000690>
+00:00:00.000800 +++ exited with 0 +++
+"#,
+    );
+    let kinds: Vec<&str> = found.iter().filter_map(|line| line.split_once(' ')).map(|(_, kind)| kind).collect();
+    assert_eq!(
+        kinds[3..],
+        ["2: vfork by 1 from 10", "2: exit Some(256)", "2: gone, zombie", "1: exit Some(0)", "1: gone, zombie"]
+    );
+}
+
+#[test]
+fn logs_that_were_quoted_or_passed_through_a_ci_system_are_read() {
+    let log = "8 1795837965.1 execve(\"/bin/a\", [\"a\"], NULL) = 0 <0.1>\n8 1795837965.3 exit_group(0) = ?\n";
+    let expected = described(log);
+    for front in ["> ", "> > ", "2026-11-29T12:00:01.1234567Z ", "web-1  | ", "Nov 29 12:00:01 host ci[7]: ", "    1\t"]
+    {
+        let lines = log.lines().map(|line| format!("{front}{line}\n"));
+        assert_eq!(described(&lines.collect::<String>()), expected, "{front}");
+    }
+    assert!(Log::of_one(Lines::of_text(b"see printf(3) and wait(2)")).is_err());
+}
+
+#[test]
 fn threads_belong_to_their_process_and_an_exec_ends_the_others() {
     let found = described(&lines(&[
         (0, STARTED),
