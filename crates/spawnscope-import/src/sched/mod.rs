@@ -142,7 +142,7 @@ impl Source for Log {
             scope: if self.command.is_some() { Scope::Command } else { Scope::System },
             root: self.tasks.root,
             command: self.command.iter().cloned().collect(),
-            origin: self.origin,
+            origin: self.tasks.root_began.unwrap_or(self.origin),
             started_unix_ns: 0,
             end: self.tasks.root_ended.unwrap_or(self.tasks.now),
             has_ended: self.tasks.root_ended.is_some(),

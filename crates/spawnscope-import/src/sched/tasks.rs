@@ -54,6 +54,8 @@ pub struct Tasks {
     owners: HashMap<LaunchId, LaunchId>,
     next_id: u64,
     pub root: Option<LaunchId>,
+    /// When the root executed the command. The tool may have begun long before.
+    pub root_began: Option<Nanos>,
     pub root_ended: Option<Nanos>,
     pub now: Nanos,
     pub has_switches: bool,
@@ -190,7 +192,7 @@ impl Tasks {
         if self.awaited == Some(tid) {
             self.awaited = None;
             let id = self.new_id();
-            self.root = Some(LaunchId(id));
+            (self.root, self.root_began) = (Some(LaunchId(id)), Some(at));
             self.report(at, LaunchId(id), TaskId(id), EventKind::Released { pid: Pid(tid) });
             let task = self.insert(tid, TaskId(id), LaunchId(id), None);
             (task.on, task.first_run, task.cpu) = (Some(at), Some(at), Some(Nanos(0)));

@@ -42,6 +42,14 @@ sh 10 [000] 0.000010: sched:sched_process_exec: filename=/bin/sh pid=10 old_pid=
 ";
 
 #[test]
+fn a_recording_begins_when_the_command_is_executed() {
+    let mut log = log(EXEC);
+    assert!(!log.read().unwrap());
+    log.finish();
+    assert_eq!(log.about().origin, Nanos(10_000));
+}
+
+#[test]
 fn a_command_is_followed_with_its_children_and_waits() {
     let text = format!(
         "{EXEC}sh 10 [000] 0.000020: sched:sched_process_fork: comm=sh pid=10 child_comm=sh child_pid=11
