@@ -43,7 +43,7 @@ impl Tracker {
             if flags(call).any(|flag| flag == b"CLONE_THREAD") {
                 self.add_thread(tid, child, at.unwrap_or(start));
             } else {
-                self.add_process(tid, child, i64::from(pid), call, start, at);
+                self.add_process(tid, child, i64::from(pid), Some(call), start, at);
             }
             let lines = self.held.remove(&child).map(|held| held.lines).unwrap_or_default();
             for (at, rest) in lines {
@@ -117,7 +117,26 @@ impl Tracker {
         self.insert(tid, launch, id, at, true);
     }
 
-    fn add_process(&mut self, creator: i32, tid: i32, pid: i64, call: &Call<'_>, start: Nanos, at: Option<Nanos>) {
+    /// Adds a process whose creation the log leaves out, when its parent gets the signal of its end.
+    pub fn add_unseen_child(&mut self, parent: i32, tid: i32, ended: Nanos) {
+        let Some(held) = self.held.remove(&tid) else { return };
+        self.has_unseen_creations = true;
+        self.add_process(parent, tid, i64::from(tid), None, held.began, Some(held.began));
+        for (at, rest) in held.lines {
+            self.add(tid, at, &rest);
+        }
+        self.assume_wait(parent, tid, held.began, ended);
+    }
+
+    fn add_process(
+        &mut self,
+        creator: i32,
+        tid: i32,
+        pid: i64,
+        call: Option<&Call<'_>>,
+        start: Nanos,
+        at: Option<Nanos>,
+    ) {
         self.remove_lost(tid, at.unwrap_or(start));
         let Some(Task { id: parent_task, launch: parent, .. }) = self.tasks.get(&creator) else { return };
         let (parent, parent_task) = (*parent, *parent_task);
@@ -136,10 +155,10 @@ impl Tracker {
             parent,
             parent_task,
             pid: Pid(tid),
-            reaper: flags(call).all(|flag| flag != b"CLONE_PARENT").then_some(parent),
+            reaper: call.is_none_or(|call| flags(call).all(|flag| flag != b"CLONE_PARENT")).then_some(parent),
             pid_for_reaper: Pid(pid as i32),
-            mechanism: Some(mechanism(call)),
-            create: Some(start),
+            mechanism: call.map(mechanism),
+            create: call.map(|_| start),
             ..Launched::default()
         };
         let process = Process {
@@ -149,7 +168,7 @@ impl Tracker {
             threads: 1,
             cwd: creator.cwd.clone(),
             descriptors: creator.descriptors.clone(),
-            closes: Some((0, Some(Nanos(0)))),
+            closes: call.map(|_| (0, Some(Nanos(0)))),
             line: creator.line.clone(),
             ..Process::default()
         };

@@ -138,6 +138,9 @@ impl Log {
             (Missing::FIRST_WAITS, "queue"),
             (Missing::UNTRACED_TIMES, "strace slows launches 2 to 10 times, so times and savings are those of the log"),
         ];
+        if self.tracker.has_unseen_creations {
+            all.push(("calls that create processes, and waits", "create and setup, and parents are assumed to wait"));
+        }
         if !self.tracker.has_loader_calls {
             all.push(("the loader's system calls", "load"));
         }

@@ -46,7 +46,7 @@ pub struct Task {
     /// The end of its call before the last one.
     pub idle_since: Nanos,
     /// When its last call began or, if that is known, returned.
-    called: Nanos,
+    pub called: Nanos,
     /// The call that it is in.
     pub unfinished: Option<Begun>,
     /// A call that has returned at an unknown time, no later than the thread's next line.
@@ -96,6 +96,8 @@ pub struct Process {
 #[derive(Debug)]
 pub struct Held {
     pub lines: Vec<(Nanos, Vec<u8>)>,
+    /// The first time of its lines, and of those of its children.
+    pub began: Nanos,
     /// The threads that were creating others when it appeared.
     pub creators: Vec<i32>,
 }
@@ -119,6 +121,10 @@ pub struct Tracker {
     pub next_inode: u64,
     /// The numbers of system calls on x86-64.
     pub numbers: HashMap<&'static str, u16>,
+    /// Whether the log has calls that create threads or processes.
+    has_creations: bool,
+    /// Whether a process was added whose creation the log leaves out.
+    pub has_unseen_creations: bool,
     /// Whether the log has calls of loaders.
     pub has_loader_calls: bool,
     /// Whether the log has calls that read.
@@ -143,6 +149,8 @@ impl Default for Tracker {
             forget_pipes_above: 64,
             next_inode: 1,
             numbers: all_on("x86_64").filter_map(|(name, number)| Some((name, number?))).collect(),
+            has_creations: false,
+            has_unseen_creations: false,
             has_loader_calls: false,
             has_reads: false,
             allowed_cpus: None,
@@ -160,17 +168,20 @@ impl Tracker {
         if what == What::Message {
             return true;
         }
+        let name = match what {
+            What::Call { name, .. } | What::Unfinished { name, .. } | What::Resumed { name, .. } => Some(name),
+            _ => None,
+        };
+        self.has_creations |= name.is_some_and(is_creation);
         if !self.tasks.contains_key(&tid) {
-            if let Some(held) = self.held.get_mut(&tid) {
-                held.lines.push((at, rest.to_vec()));
-                if held.lines.len() > MAX_HELD_LINES {
-                    self.adopt_held(tid);
+            // Without calls that create processes (`-e trace=execve`), the signal of its end says
+            // whose child a process was.
+            let is_unseen = self.root.is_some() && !self.has_creations;
+            let can_hold = is_unseen || !self.creating.is_empty();
+            if self.held.contains_key(&tid) || can_hold && self.held.len() < MAX_PENDING {
+                if !is_unseen || name.is_none_or(is_exec) {
+                    self.hold(tid, at, rest, what);
                 }
-                return true;
-            }
-            if !self.creating.is_empty() && self.held.len() < MAX_PENDING {
-                let held = Held { lines: vec![(at, rest.to_vec())], creators: self.creating.clone() };
-                self.held.insert(tid, held);
                 return true;
             }
             match what {
@@ -182,6 +193,19 @@ impl Tracker {
             }
         }
         self.apply(tid, at, what)
+    }
+
+    fn hold(&mut self, tid: i32, at: Nanos, rest: &[u8], what: What<'_>) {
+        let ended = if let What::Signal(text) = what { ended_child(text) } else { None };
+        let began = ended.and_then(|child| self.held.get(&child)).map_or(at, |child| child.began.min(at));
+        let creators = &self.creating;
+        let new = || Held { lines: Vec::new(), began, creators: creators.clone() };
+        let held = self.held.entry(tid).or_insert_with(new);
+        held.began = held.began.min(began);
+        held.lines.push((at, rest.to_vec()));
+        if held.lines.len() > MAX_HELD_LINES {
+            self.adopt_held(tid);
+        }
     }
 
     pub fn new_id(&mut self) -> u64 {
@@ -267,7 +291,7 @@ impl Tracker {
                 true
             }
             What::Signal(text) => {
-                self.signal(launch, at, text);
+                self.signal(tid, launch, at, text);
                 true
             }
             What::Message => true,
@@ -467,12 +491,12 @@ impl Tracker {
 
     /// Handles a signal. SIGCHLD says how a child ended, which matters if strace did not follow the
     /// child.
-    fn signal(&mut self, launch: LaunchId, at: Nanos, text: &[u8]) {
-        if !text.starts_with(b"SIGCHLD") {
-            return;
+    fn signal(&mut self, tid: i32, launch: LaunchId, at: Nanos, text: &[u8]) {
+        let Some(pid) = ended_child(text) else { return };
+        if !self.has_creations && self.held.contains_key(&pid) {
+            return self.add_unseen_child(tid, pid, at);
         }
-        let pid = after(text, b"si_pid=").and_then(integer);
-        let child = pid.and_then(|pid| self.processes.get(&launch)?.children.get(&pid).copied());
+        let child = self.processes.get(&launch).and_then(|process| process.children.get(&i64::from(pid)).copied());
         if let Some(child) = child.filter(|child| self.tasks.get(&child.tid).is_some_and(|task| !task.is_seen))
             && let Some(status) = status_of_siginfo(text)
         {
@@ -500,4 +524,10 @@ impl Tracker {
             }
         }
     }
+}
+
+/// Returns the child whose end a signal reports.
+fn ended_child(signal: &[u8]) -> Option<i32> {
+    let pid = signal.starts_with(b"SIGCHLD").then(|| after(signal, b"si_pid="))?.and_then(integer)?;
+    i32::try_from(pid).ok().filter(|_| status_of_siginfo(signal).is_some())
 }

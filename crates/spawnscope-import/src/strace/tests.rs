@@ -285,6 +285,43 @@ fn logs_that_were_quoted_or_passed_through_a_ci_system_are_read() {
 }
 
 #[test]
+fn without_creations_the_signal_of_its_end_says_whose_child_a_process_was() {
+    let ended = |parent: u32, child: u32| {
+        format!(
+            "{parent} --- SIGCHLD {{si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid={child}, si_uid=0, si_status=0}} ---"
+        )
+    };
+    let found = described(&lines(&[
+        (0, STARTED),
+        (500, r#"3 execve("/bin/c", ["c"], NULL) = 0 <0.000001>"#),
+        (900, "3 +++ exited with 0 +++"),
+        (910, &ended(2, 3)),
+        (920, "2 +++ exited with 0 +++"),
+        (930, &ended(1, 2)),
+        (940, "1 +++ exited with 0 +++"),
+    ]));
+    assert_eq!(
+        found[3..],
+        [
+            "500 2: ? by 1 from 0",
+            "500 3: ? by 2 from 0",
+            "501 3: /bin/c [c]",
+            "501 3: returned 501, loaded None",
+            "900 3: exit Some(0)",
+            "900 3: gone, zombie",
+            "910 2: waited from 500 for 3 at 910",
+            "910 2: reaped 3",
+            "920 2: exit Some(0)",
+            "920 2: gone, zombie",
+            "930 1: waited from 500 for 2 at 930",
+            "930 1: reaped 2",
+            "940 1: exit Some(0)",
+            "940 1: gone, zombie",
+        ]
+    );
+}
+
+#[test]
 fn threads_belong_to_their_process_and_an_exec_ends_the_others() {
     let found = described(&lines(&[
         (0, STARTED),

@@ -93,15 +93,34 @@ impl Tracker {
     /// output.
     fn assume_read(&mut self, tid: i32, child: Child, reap: Nanos) {
         let (Some(task), Some(ended)) = (self.tasks.get(&tid), child.ended) else { return };
-        let (launch, id, idle) = (task.launch, task.id, reap.since(task.idle_since).0);
-        let is_near = ended.0.abs_diff(reap.0) < MAX_CLOSING.0.min(idle / 4);
-        if idle >= MIN_WAIT_NS && is_near {
-            let wake = Wake { at: reap, by: Waker::Task(child.task), is_certain: false };
-            let number = self.numbers.get("read").map(|number| u32::from(*number)).unwrap_or_default();
-            let syscall = Some(Syscall { number, argument: u64::MAX });
-            let slice = Slice { syscall, wake: Some(wake), ..Slice::new(task.idle_since, LeftCpu::Interruptible) };
-            self.report(reap, launch, id, EventKind::Slice(slice));
+        let (start, idle) = (task.idle_since, reap.since(task.idle_since).0);
+        if ended.0.abs_diff(reap.0) < MAX_CLOSING.0.min(idle / 4) {
+            self.assume(tid, "read", start, reap, child);
         }
+    }
+
+    /// Reports that a process waited for the end of a child, and reaped it, if the log has neither
+    /// waits nor creations.
+    pub fn assume_wait(&mut self, tid: i32, pid: i32, began: Nanos, ended: Nanos) {
+        let Some(task) = self.tasks.get_mut(&tid) else { return };
+        let (launch, start) = (task.launch, began.max(task.idle_since).max(task.called));
+        task.idle_since = ended;
+        let child = self.processes.get_mut(&launch).and_then(|process| process.children.remove(&i64::from(pid)));
+        if let Some(child) = child {
+            self.assume(tid, "wait4", start, ended, child);
+            self.report(ended, launch, TaskId(launch.0), EventKind::Reaped { pid: Pid(pid) });
+        }
+    }
+
+    /// Reports a wait for a child in a call that the log leaves out.
+    fn assume(&mut self, tid: i32, call: &str, start: Nanos, end: Nanos, child: Child) {
+        let Some(task) = self.tasks.get(&tid).filter(|_| end.since(start).0 >= MIN_WAIT_NS) else { return };
+        let (launch, id) = (task.launch, task.id);
+        let wake = Wake { at: end, by: Waker::Task(child.task), is_certain: false };
+        let number = self.numbers.get(call).map(|number| u32::from(*number)).unwrap_or_default();
+        let syscall = Some(Syscall { number, argument: u64::MAX });
+        let slice = Slice { syscall, wake: Some(wake), ..Slice::new(start, LeftCpu::Interruptible) };
+        self.report(end, launch, id, EventKind::Slice(slice));
     }
 
     pub fn futex(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Nanos) {
