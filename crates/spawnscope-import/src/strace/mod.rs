@@ -37,8 +37,6 @@ pub struct Log {
     pub tracker: Tracker,
     /// The time of the last line so far.
     pub now: Nanos,
-    /// Whether all times are whole seconds.
-    pub is_coarse: bool,
 }
 
 impl Log {
@@ -53,7 +51,7 @@ impl Log {
     }
 
     fn of(files: Files) -> Log {
-        Log { now: files.origin, files, tracker: Tracker::default(), is_coarse: true }
+        Log { now: files.origin, files, tracker: Tracker::default() }
     }
 
     fn add_line(&mut self, index: usize) -> bool {
@@ -89,7 +87,7 @@ impl Source for Log {
                 return Ok(false);
             };
             self.now = self.now.max(at);
-            self.is_coarse &= self.files.stream(index).is_some_and(|stream| stream.is_coarse());
+            self.tracker.is_coarse &= self.files.stream(index).is_some_and(|stream| stream.is_coarse());
             if !self.add_line(index) {
                 self.files.refuse(index);
             }
@@ -146,7 +144,7 @@ impl Log {
         }
         if self.files.form == TimeForm::None {
             all.push(("times", "all times (strace -ttt writes them)"));
-        } else if self.is_coarse {
+        } else if self.tracker.is_coarse {
             all.push(("fractions of seconds", "all shorter times (strace -ttt writes them)"));
         }
         all

@@ -131,6 +131,8 @@ pub struct Tracker {
     pub has_reads: bool,
     /// The CPUs that a program of the log was allowed to use, as far as it asked.
     pub allowed_cpus: Option<u32>,
+    /// Whether all times so far are whole seconds.
+    pub is_coarse: bool,
     pub command: Vec<Vec<u8>>,
 }
 
@@ -154,6 +156,7 @@ impl Default for Tracker {
             has_loader_calls: false,
             has_reads: false,
             allowed_cpus: None,
+            is_coarse: true,
             command: Vec::new(),
         }
     }
@@ -346,7 +349,9 @@ impl Tracker {
         whole.extend_from_slice(text);
         match Call::parse(&whole) {
             Some(call) => {
-                let end = call.duration.map_or(at, |duration| Nanos(start.0.saturating_add(duration)).min(at));
+                // A whole second may be much earlier than the beginning of the call.
+                let duration = call.duration.filter(|_| !self.is_coarse);
+                let end = duration.map_or(at, |duration| Nanos(start.0.saturating_add(duration)).min(at));
                 self.complete(tid, &call, start, Some(end));
                 true
             }

@@ -521,3 +521,19 @@ fn what_a_script_of_one_line_launches_has_that_line_as_its_call_site() {
     assert_eq!(sites("-c", ". ./functions; f"), []);
     assert_eq!(sites("-lc", "tr a b"), [], "files of the user may launch, too");
 }
+
+#[test]
+fn calls_that_last_until_another_second_end_in_that_second() {
+    let found = described(
+        r#"1 00:00:01 vfork() = 2 <0.000010>
+1 00:00:01 wait4(-1,  <unfinished ...>
+2 00:00:02 exit_group(0) = ?
+2 00:00:02 +++ exited with 0 +++
+1 00:00:02 <... wait4 resumed>[{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 2 <0.200000>
+"#,
+    );
+    assert_eq!(
+        found[3..],
+        ["1000000 2: gone, zombie", "1000000 1: waited from 10 for 2 at 1000000", "1000000 1: reaped 2"]
+    );
+}
