@@ -3,7 +3,7 @@
 //! due. Lines that strace did not write, and torn ones, are counted here.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -15,13 +15,16 @@ use super::effects::is_creation;
 use super::line::{What, front, what};
 use crate::ImportError;
 use crate::input::{Count, Lines};
-use crate::text::{find, number, split_at_any};
+use crate::text::{after, find, number, split_at_any};
 
 /// Number of lines at the beginning among which one must be of strace.
 const MAX_STRANGE_LINES: u64 = 1_000;
 
 /// Maximum number of words in front of a line that are not of strace. journald writes five.
 const MAX_FOREIGN_WORDS: usize = 6;
+
+/// Maximum number of new threads that are remembered until they write a line.
+const MAX_ATTACHED: usize = 256;
 
 /// A file that has been opened, and its next line.
 pub struct Stream {
@@ -43,6 +46,8 @@ pub struct Stream {
     /// The number of words in front of each line that are not of strace: marks of a quotation, or
     /// what a CI system adds. The first line of strace shows it.
     foreign_words: Option<usize>,
+    /// The threads that strace said were new, and that have not written a line. Only the latest.
+    pub attached: VecDeque<i32>,
 }
 
 impl Stream {
@@ -53,7 +58,19 @@ impl Stream {
     fn new(lines: Lines, clock: Clock) -> Stream {
         let (at, line, head) = (Nanos(0), Vec::new(), Vec::new());
         let file_tid = tid_of_file(&lines.path);
-        Stream { lines, clock, file_tid, last_tid: None, tid: None, at, line, rest: 0, head, foreign_words: None }
+        Stream {
+            lines,
+            clock,
+            file_tid,
+            last_tid: None,
+            tid: None,
+            at,
+            line,
+            rest: 0,
+            head,
+            foreign_words: None,
+            attached: VecDeque::new(),
+        }
     }
 
     /// Whether all times so far are whole seconds.
@@ -128,6 +145,12 @@ impl Stream {
     fn examine(&mut self, count: &mut Count) -> Option<Nanos> {
         let (front, rest) = front(&self.line);
         let found = what(rest);
+        if found == Some(What::Message)
+            && let Some((tid, b" attached")) = after(rest, b"Process ").and_then(number)
+        {
+            self.attached.truncate(MAX_ATTACHED - 1);
+            self.attached.push_front(tid as i32);
+        }
         if matches!(found, Some(What::Message)) || rest.is_empty() && front.stamp.is_none() {
             return None;
         }

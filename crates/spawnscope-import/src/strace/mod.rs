@@ -63,7 +63,11 @@ impl Log {
         let unnamed = -1 - index as i32;
         let tid = match stream.tid.or(stream.file_tid) {
             Some(tid) => {
-                if is_first_mention(tracker, unnamed, tid, stream.rest()) {
+                // A new thread is not the first process, unless strace attached to that one (-p).
+                let is_new = stream.attached.iter().position(|attached| *attached == tid);
+                is_new.map(|index| stream.attached.remove(index));
+                let is_new = is_new.is_some() && tracker.root().is_some();
+                if !is_new && is_first_mention(tracker, unnamed, tid, stream.rest()) {
                     tracker.rename(unnamed, tid);
                 }
                 tid

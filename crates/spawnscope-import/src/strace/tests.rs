@@ -322,6 +322,20 @@ fn without_creations_the_signal_of_its_end_says_whose_child_a_process_was() {
 }
 
 #[test]
+fn a_new_thread_is_not_the_first_process_that_had_no_number() {
+    let found = described(
+        r#"00:00:00.000000 execve("/bin/a", ["a"], NULL) = 0 <0.000001>
+strace: Process 8 attached
+[pid     8] 00:00:00.000500 execve("/bin/b", ["b"], NULL) = 0 <0.000001>
+[pid     8] 00:00:00.000600 +++ exited with 0 +++
+00:00:00.000700 --- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=8, si_uid=0, si_status=0} ---
+00:00:00.000800 +++ exited with 0 +++
+"#,
+    );
+    assert_eq!(found[3..5], ["500 2: ? by 1 from 0", "501 2: /bin/b [b]"]);
+}
+
+#[test]
 fn threads_belong_to_their_process_and_an_exec_ends_the_others() {
     let found = described(&lines(&[
         (0, STARTED),
