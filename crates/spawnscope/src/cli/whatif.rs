@@ -195,7 +195,7 @@ pub struct WhatifArguments {
     /// Link them statically, without a dynamic loader
     #[arg(long = "static", value_name = "SEL", value_hint = ValueHint::Other)]
     pub static_: Vec<String>,
-    /// Execute them directly, without wrappers (env, pyenv, npm run, scripts)
+    /// Execute them directly, without wrappers (env, pyenv, npm run, timeout, scripts)
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub direct: Vec<String>,
     /// Execute them by absolute path, without failed execs along PATH
