@@ -105,6 +105,7 @@ impl Recorder {
             assembler,
             logs: (!options.is_elsewhere).then(Logs::default),
             progress: Arc::clone(&progress),
+            has_command: false,
             pending_events: 0,
             unwritten: VecDeque::new(),
             unwritten_events: 0,
@@ -216,6 +217,8 @@ struct Writer {
     /// The logs of ninja, unless the processes ran elsewhere.
     logs: Option<Logs>,
     progress: Arc<Progress>,
+    /// Whether the command was counted. An import reports it again when it learns its number.
+    has_command: bool,
     pending_events: usize,
     /// Batches that could not be written because another program held the write lock, each with its number of events, oldest first.
     unwritten: VecDeque<(Batch, usize)>,
@@ -297,7 +300,11 @@ impl Writer {
         }
         let mut launches = 0;
         for event in events {
-            launches += u64::from(matches!(event.kind, EventKind::Launched(_) | EventKind::Released { .. }));
+            launches += match event.kind {
+                EventKind::Launched(_) => 1,
+                EventKind::Released { .. } => u64::from(!mem::replace(&mut self.has_command, true)),
+                _ => 0,
+            };
             self.assembler.apply(event);
         }
         self.progress.launches.fetch_add(launches, Ordering::Relaxed);

@@ -101,7 +101,7 @@ fn recorded_rows_are_read_back() {
 fn three_thousand_launches_take_less_than_a_kibibyte_each() {
     let directory = Directory::new();
     let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
-    recorder.send(vec![released()]);
+    recorder.send(vec![released(), released()]);
     for number in 0..3_000 {
         recorder.send(life(number).into_iter().map(at_real_pace).collect());
     }
