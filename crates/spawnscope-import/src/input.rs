@@ -253,17 +253,17 @@ impl Lines {
         let path = self.path.clone();
         let beginning = self.beginning()?;
         let start = beginning.trim_ascii_start();
+        // What sudo asked may come before the first message.
+        let mut lines = beginning.split(|byte| *byte == b'\n').take(MAX_LINES_FOR_FORMAT);
+        if lines.any(|line| line.starts_with(b"{") && find(line, b"\"audit_token\"").is_some()) {
+            return Ok(Format::Eslogger);
+        }
         // Lines may begin with `[pid 7]`, or with a time in brackets.
         let inside = start.strip_prefix(b"[").unwrap_or(start).trim_ascii_start();
         if inside.starts_with(b"{") {
             let has = |key| find(beginning, key).is_some();
-            return match has(b"\"audit_token\"") {
-                true => Ok(Format::Eslogger),
-                false if has(b"\"traceEvents\"") || has(b"\"ph\"") => {
-                    Err(ImportError::Other { path, what: CHROME_TRACE })
-                }
-                false => Err(ImportError::Other { path, what: JSON }),
-            };
+            let is_trace = has(b"\"traceEvents\"") || has(b"\"ph\"");
+            return Err(ImportError::Other { path, what: if is_trace { CHROME_TRACE } else { JSON } });
         }
         let mut lines = beginning.split(|byte| *byte == b'\n').take(MAX_LINES_FOR_FORMAT);
         let has = |line: &[u8], word| find(line, word).is_some_and(|at| !line[..at].contains(&b'('));
@@ -369,6 +369,14 @@ mod tests {
             assert!((1_000..100_000).contains(&lengths.len()), "{}", lengths.len());
             assert!(lengths[lengths.len() - 1] > 45, "{:?}", &lengths[lengths.len() - 3..]);
         }
+    }
+
+    #[test]
+    fn the_format_is_found_although_other_lines_come_first() {
+        let format = |text: &[u8]| Lines::of_text(text).format();
+        assert_eq!(format(b"Password:\n{\"process\":{\"audit_token\":[1]}}\n").unwrap(), Format::Eslogger);
+        assert_eq!(format(b"[2026-11-29T12:00:01Z] close(3) = 0\n").unwrap(), Format::Strace);
+        assert!(matches!(format(b"[\n{\"ph\":\"X\"}]"), Err(ImportError::Other { what: CHROME_TRACE, .. })));
     }
 
     #[test]
