@@ -204,7 +204,12 @@ fn program_of_parent<'a>(forest: &Forest<'a>, index: u32) -> &'a [u8] {
 
 pub(crate) fn matches(glob: &GlobMatcher, bytes: &[u8]) -> bool {
     use std::os::unix::ffi::OsStrExt;
-    glob.is_match(std::ffi::OsStr::from_bytes(bytes))
+    let pattern = glob.glob().glob().as_bytes();
+    // Most patterns are plain names, for which a matcher takes ten times as long.
+    match pattern.iter().any(|byte| b"*?[]{}\\".contains(byte)) {
+        true => glob.is_match(std::ffi::OsStr::from_bytes(bytes)),
+        false => pattern == bytes,
+    }
 }
 
 pub(crate) fn glob(pattern: &str) -> Result<GlobMatcher, SelectError> {

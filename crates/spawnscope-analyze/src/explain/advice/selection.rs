@@ -1,7 +1,7 @@
 //! Builds the options of `spawnscope whatif` that try a fix. If no selectors match the launches of
 //! the fix, the options are omitted, because they would predict a different saving.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::phrases::{literal, name, quoted, selector};
@@ -92,25 +92,25 @@ fn fits(
     change: Change,
     selections: &[String],
     launches: &[u32],
-    intended: &HashSet<u32>,
+    intended: &[bool],
 ) -> bool {
     let selected = selections.iter().map(|text| Selector::parse(text).ok()?.select(context.forest()).ok());
     let Some(selected) = selected.collect::<Option<Vec<_>>>() else {
         return false;
     };
     let selected = affected(context, change, &selected.concat());
-    let missing = launches.iter().filter(|index| !selected.contains(index));
-    let different: Vec<u32> = missing.chain(selected.difference(intended)).copied().collect();
+    let missing = launches.iter().copied().filter(|index| !selected[*index as usize]);
+    let additional = (0..).zip(selected.iter().zip(intended)).filter(|(_, (selected, intended))| selected > intended);
+    let different: Vec<u32> = missing.chain(additional.map(|(index, _)| index)).collect();
     context.spent_on(&different).0 as f64 <= context.spent_on(launches).0 as f64 * MAX_ERROR_SHARE
 }
 
-/// Returns all launches that are affected if `launches` are changed. Most changes also affect the
-/// descendants.
-fn affected(context: &RuleContext<'_, '_>, change: Change, launches: &[u32]) -> HashSet<u32> {
-    if change == Change::Direct {
-        return launches.iter().copied().collect();
-    }
+/// Returns for each launch whether it is affected if `launches` are changed. Most changes also affect
+/// the descendants.
+fn affected(context: &RuleContext<'_, '_>, change: Change, launches: &[u32]) -> Vec<bool> {
+    let mut affected = vec![false; context.forest().launches.len()];
     let tops: Vec<usize> = launches.iter().map(|index| *index as usize).collect();
-    let steps = context.forest().walk(&tops);
-    steps.map(|step| step.index as u32).collect()
+    let steps = context.forest().walk(&tops).filter(|step| step.depth == 0 || change != Change::Direct);
+    steps.for_each(|step| affected[step.index] = true);
+    affected
 }
