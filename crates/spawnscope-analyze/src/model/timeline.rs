@@ -65,6 +65,8 @@ pub struct Timelines {
     /// For each launch, whether its parent waited in `read` while it ran. Computed at the first use
     /// (`patterns/pipeline`).
     pub(crate) reads: OnceLock<Vec<bool>>,
+    /// The work of each launch. Computed at the first use (`predict/whatif/changes/work`).
+    pub(crate) work_times: OnceLock<Vec<MaybeKnown>>,
 }
 
 /// Maps task ids of the recording to thread indices.
@@ -141,6 +143,7 @@ impl Timelines {
             repeated_waits: HashMap::new(),
             kills: Vec::new(),
             reads: OnceLock::new(),
+            work_times: OnceLock::new(),
         }
     }
 

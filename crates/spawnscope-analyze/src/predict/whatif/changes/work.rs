@@ -225,6 +225,11 @@ fn span_in_slots(spans: &[u64], slots: u32) -> u64 {
 /// Returns the length of the run phase of a launch, without the time in which it waited for a CPU.
 /// Sleep counts as work, since it may be the purpose of the program.
 pub(crate) fn work_time(forest: &Forest<'_>, timelines: &Timelines, index: usize) -> Option<Nanos> {
+    let all = || (0..forest.launches.len()).map(|index| find_work_time(forest, timelines, index).into()).collect();
+    timelines.work_times.get_or_init(all)[index].get()
+}
+
+fn find_work_time(forest: &Forest<'_>, timelines: &Timelines, index: usize) -> Option<Nanos> {
     let launch = &forest.launches[index];
     let run = launch.phases.get(Phase::Run)?;
     let mut runs = launch.pieces(Some(forest.end));
