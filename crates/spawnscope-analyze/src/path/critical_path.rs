@@ -80,6 +80,19 @@ impl CriticalPath {
         Nanos(self.launches.iter().map(|charges| charges.get(Phase::Queue).0).sum())
     }
 
+    /// Returns the nanoseconds on the path of each launch including its descendants. A launch that only waits for its children is on the path
+    /// through them.
+    pub(crate) fn with_descendants(&self, forest: &Forest<'_>) -> Vec<u64> {
+        let mut sums: Vec<u64> = self.launches.iter().map(|charges| charges.total().0).collect();
+        let parents_first: Vec<usize> = forest.walk_all().map(|step| step.index).collect();
+        for index in parents_first.into_iter().rev() {
+            if let Some(parent) = forest.parent(index) {
+                sums[parent] += sums[index];
+            }
+        }
+        sums
+    }
+
     fn add(&mut self, stretch: &Stretch) {
         let span = stretch.end.since(stretch.start);
         match stretch.charge {

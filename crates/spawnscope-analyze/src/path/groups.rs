@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use crate::model::launch::{Command, Launch};
 use crate::model::tree::Forest;
-use crate::path::critical_path::{Charges, CriticalPath};
+use crate::path::critical_path::CriticalPath;
 use crate::path::summary::Summary;
 use crate::patterns::subcommands::{self, subcommand_of};
 use crate::sites::build_labels::{BuildLabel, BuildLabels};
@@ -219,7 +219,7 @@ fn inclusive(
     group_of: &[Option<usize>],
     groups: usize,
 ) -> Vec<InclusiveTimes> {
-    let below = path.map(|path| critical_below(forest, path));
+    let below = path.map(|path| path.with_descendants(forest));
     let nothing = InclusiveTimes { critical: path.map(|_| Nanos(0)), ..InclusiveTimes::default() };
     let mut sums = vec![nothing; groups];
     // For each group, the number of its launches among the ancestors of the current launch.
@@ -235,22 +235,10 @@ fn inclusive(
             let total = forest.launches[step.index].total(forest.end).unwrap_or_default();
             sums[group].total.0 += total.0;
             if let (Some(sum), Some(below)) = (&mut sums[group].critical, &below) {
-                sum.0 += below[step.index].0;
+                sum.0 += below[step.index];
             }
         }
         open_launches[group] += 1;
-    }
-    sums
-}
-
-/// Returns the time on the critical path of each launch including its descendants.
-fn critical_below(forest: &Forest<'_>, path: &CriticalPath) -> Vec<Nanos> {
-    let mut sums: Vec<Nanos> = path.launches.iter().map(Charges::total).collect();
-    let parents_first: Vec<usize> = forest.walk_all().map(|step| step.index).collect();
-    for index in parents_first.into_iter().rev() {
-        if let Some(parent) = forest.parent(index) {
-            sums[parent].0 += sums[index].0;
-        }
     }
     sums
 }

@@ -121,21 +121,6 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         Nanos(launches.iter().map(|index| self.launch(*index).total(self.forest().end).unwrap_or_default().0).sum())
     }
 
-    /// Returns the time on the critical path of each launch including its descendants. A launch that only waits for its children is on the path
-    /// through them.
-    pub(super) fn critical_with_descendants(&self) -> Vec<u64> {
-        let forest = self.forest();
-        let mut sums: Vec<u64> = self.path.launches.iter().map(|charges| charges.total().0).collect();
-        let tops: Vec<usize> = forest.roots.iter().chain(&forest.orphans).copied().collect();
-        let order: Vec<usize> = forest.walk(&tops).map(|step| step.index).collect();
-        for index in order.into_iter().rev() {
-            if let Some(parent) = forest.parent(index) {
-                sums[parent] += sums[index];
-            }
-        }
-        sums
-    }
-
     /// Returns the summed duration of one phase. Unknown durations count as zero.
     pub(super) fn total_phase(&self, launches: &[u32], phase: Phase) -> Nanos {
         Nanos(launches.iter().map(|index| self.launch(*index).phases.get(phase).unwrap_or_default().0).sum())

@@ -75,7 +75,7 @@ pub(crate) fn find(context: &RuleContext<'_, '_>) -> Found {
 /// Selects and sorts findings by the savings of their fixes. `predictions` has one entry for each set of changes that was found.
 pub(crate) fn advise(context: &RuleContext<'_, '_>, found: Found, predictions: &[Prediction]) -> AdviceList {
     let mut list = AdviceList { unrecorded: context.whatif.unrecorded(), ..AdviceList::default() };
-    let critical = context.critical_with_descendants();
+    let critical = context.path.with_descendants(context.forest());
     let (of_findings, mut others) = predictions.split_at(found.findings.len());
     for (finding, prediction) in found.findings.into_iter().zip(of_findings) {
         let [saved, low, high] = prediction.saving();

@@ -27,7 +27,7 @@ type Place<'g, 'a> = (Option<&'g CallSite>, Option<&'a [u8]>);
 
 /// Returns the sites that may be worth a cure: those with much time on the critical path, and those with many launches.
 pub(super) fn sites<'a>(context: &RuleContext<'_, 'a>) -> Vec<Site<'a>> {
-    let critical = context.critical_with_descendants();
+    let critical = context.path.with_descendants(context.forest());
     let critical_of = |launches: &[u32]| {
         let sum: u64 = launches.iter().map(|launch| critical[*launch as usize]).sum();
         Nanos(sum.min(context.wall().0))
