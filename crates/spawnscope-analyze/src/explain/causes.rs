@@ -3,7 +3,7 @@
 
 use std::slice;
 
-use crate::explain::advice::{self, AdviceList, RuleContext, SmallWork};
+use crate::explain::advice::{self, AdviceList, RuleContext, SmallWork, Substitutes};
 use crate::explain::drift::{Drift, drifts};
 use crate::explain::tool_calls::{ToolCalls, given_commands, tool_calls};
 use crate::model::timeline::Timelines;
@@ -84,6 +84,7 @@ impl Causes {
             callers: &callers,
             sites: &sites,
             small_work: &small_work,
+            substitutes: &Substitutes::default(),
             given: &given,
             tool_calls: &tool_calls,
         };

@@ -233,6 +233,11 @@ impl<'a> Exec<'a> {
         self.named().file_name()
     }
 
+    /// Returns the ids of the texts that it consists of. Execs with equal ids have equal command lines.
+    pub(crate) fn texts(&self) -> [Option<TextId>; 3] {
+        [Some(self.path), Some(self.argv), self.interpreter.get()]
+    }
+
     pub(crate) fn named(&self) -> NamedExec<'a> {
         NamedExec { path: self.path(), argv: self.argv(), is_script: self.interpreter().is_some() }
     }

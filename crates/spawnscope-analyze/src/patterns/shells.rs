@@ -64,7 +64,7 @@ pub(crate) fn wrapped_child(forest: &Forest<'_>, index: u32) -> Option<u32> {
 }
 
 /// The syntax that a shell understands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Dialect {
     /// Only POSIX syntax, as in dash.
     Posix,

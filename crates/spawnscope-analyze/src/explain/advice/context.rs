@@ -1,6 +1,7 @@
 //! The input of all rules: the recording with its launches and critical path, and queries that
 //! several rules share.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 
 use crate::explain::advice::programs::is_idempotent;
@@ -44,6 +45,8 @@ pub struct RuleContext<'g, 'a> {
     pub sites: &'g Callers,
     /// Which launches do less than they cost.
     pub(crate) small_work: &'g SmallWork,
+    /// The `Substitutes` of the rule `builtin`, which is above this module.
+    pub(crate) substitutes: &'g (dyn Any + Send + Sync),
     /// Whether each launch is a command that a program is given, as a coding agent is.
     pub(crate) given: &'g [bool],
     /// Commands that are started through a shell that first does other work.

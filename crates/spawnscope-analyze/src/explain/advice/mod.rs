@@ -33,6 +33,7 @@ pub use edit::edit_for_fuzzing;
 pub use edit::{Edit, EditRefusal, EditedLine, Splice, spliced};
 pub use finding::{Basis, Finding};
 pub use owner::{ForeignCode, Owner};
+pub(crate) use rules::builtin::Substitutes;
 #[cfg(fuzzing)]
 pub use rules::builtin::substitute_for_fuzzing;
 pub(crate) use rules::shell_code::prints_constant_code;

@@ -137,7 +137,7 @@ impl ShellSite {
             }
             let call = arguments_of(exec).into_iter().map(|argument| argument.to_vec()).collect();
             let is_own = launches.binary_search(index).is_ok();
-            if is_own { calls.insert(call) } else { others.insert(call) };
+            if is_own { &mut calls } else { &mut others }.insert(call);
         }
         let dialect = Dialect::of_parent(context.forest(), *self.launches.first()? as usize)?;
         let mut all = launches.iter().map(|index| context.launch(*index));

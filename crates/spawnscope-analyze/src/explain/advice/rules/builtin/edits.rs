@@ -1,7 +1,7 @@
 //! The edits of lines whose calls the shell can replace exactly, as all recorded calls from the line show. `edit` then finds the calls in the
 //! script.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::call::{Call, Exact, ExactFor};
 use super::call_of;
@@ -18,11 +18,15 @@ pub(in crate::explain::advice) fn edits(context: &RuleContext<'_, '_>, program: 
     let mut edits = Vec::new();
     for site in shell_sites(context, program, launches) {
         let mut forms: BTreeMap<(Form, bool), (Vec<u32>, bool)> = BTreeMap::new();
+        let mut known: HashMap<_, Option<((Form, bool), bool)>> = HashMap::new();
         for index in &site.launches {
-            if let Some((form, exact_for, is_exact)) = recorded_form(context, *index) {
-                let of_form = forms.entry((form, exact_for == ExactFor::Line)).or_insert((Vec::new(), true));
+            let [exec] = &context.launch(*index).execs[..] else { continue };
+            let call = (exec.texts(), exec.argv_cut, Dialect::of_parent(context.forest(), *index as usize));
+            let exact = known.entry(call).or_insert_with(|| recorded_form(context, *index));
+            if let Some((form, is_exact)) = exact {
+                let of_form = forms.entry(form.clone()).or_insert((Vec::new(), true));
                 of_form.0.push(*index);
-                of_form.1 &= is_exact;
+                of_form.1 &= *is_exact;
             }
         }
         for (form, (own, is_exact)) in forms {
@@ -41,13 +45,14 @@ fn exact(rows: &[Row], call: &Call) -> Option<Exact> {
     rows.find_map(|row| row.substitute(call)?.exact)
 }
 
-/// Returns the code that replaces a recorded call, and whether it gives the same result for the recorded arguments.
-fn recorded_form(context: &RuleContext<'_, '_>, index: u32) -> Option<(Form, ExactFor, bool)> {
+/// Returns the code that replaces a recorded call, whether it is exact only for a text of one line, and whether it gives the same result for the
+/// recorded arguments.
+fn recorded_form(context: &RuleContext<'_, '_>, index: u32) -> Option<((Form, bool), bool)> {
     let (rows, call) = call_of(context, index as usize)?;
     let arguments = arguments_of(context.launch(index).execs.first()?);
     let exact = exact(rows, &call)?;
     let is_exact = exact.exact_for.includes(&exact.form, &arguments);
-    Some((exact.form, exact.exact_for, is_exact))
+    Some(((exact.form, exact.exact_for == ExactFor::Line), is_exact))
 }
 
 #[cfg(test)]

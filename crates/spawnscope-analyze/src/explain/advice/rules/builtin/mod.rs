@@ -11,8 +11,9 @@ mod sed;
 mod text;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
@@ -30,6 +31,7 @@ use call::{Call, Effect, Substitute};
 pub(in crate::explain::advice) use edits::edits;
 use row::{Row, TABLE};
 use spawnscope_data::event::{Mechanism, Nanos};
+use spawnscope_data::rows::TextId;
 use spawnscope_data::units;
 
 /// Maximum number of programs that are reported.
@@ -48,8 +50,15 @@ struct NeedlessLaunch {
     unit: Vec<u32>,
     /// Forks of the shell in `unit`.
     forks: Vec<u32>,
-    substitute: Substitute,
+    substitute: Arc<Substitute>,
 }
+
+/// The texts of a call, the dialect of its shell, and whether it is fed, captured, and prints its result.
+type Given = ([Option<TextId>; 3], Dialect, [bool; 3]);
+
+/// The replacements of all calls that were asked for.
+#[derive(Default)]
+pub(crate) struct Substitutes(Mutex<HashMap<Given, Option<Arc<Substitute>>>>);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<NeedlessLaunch>> = BTreeMap::new();
@@ -123,13 +132,30 @@ pub(in crate::explain::advice) fn functions_or_code(context: &RuleContext<'_, '_
 
 /// Returns the shell code that replaces a launch.
 pub(in crate::explain::advice) fn code_for(context: &RuleContext<'_, '_>, index: u32) -> Option<String> {
-    let (rows, call) = call_of(context, index as usize)?;
-    Some(rows.iter().find(|row| row.matches(&call))?.substitute(&call)?.after)
+    Some(substitute_of(context, index as usize, [true, true, false])?.after.clone())
 }
 
 /// Whether a shell launched a program with arguments for which this rule has a replacement.
 pub(in crate::explain::advice) fn replaces(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    code_for(context, index).is_some()
+    substitute_of(context, index as usize, [true, true, false]).is_some()
+}
+
+/// Returns the replacement of a call that is fed, captured, and prints its result, or not. Most calls are like others.
+fn substitute_of(context: &RuleContext<'_, '_>, index: usize, given: [bool; 3]) -> Option<Arc<Substitute>> {
+    let [exec] = &context.forest().launches[index].execs[..] else { return None };
+    let key = (exec.texts(), Dialect::of_parent(context.forest(), index)?, given);
+    let Substitutes(all) = context.substitutes.downcast_ref()?;
+    let known = || all.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known().get(&key).filter(|_| !exec.argv_cut) {
+        return known.clone();
+    }
+    let (rows, call) = call_of(context, index)?;
+    let [is_fed, is_captured, is_printed] = given;
+    let call = Call { is_fed, is_captured, ..call };
+    let substitute = rows.iter().find(|row| row.matches(&call)).and_then(|row| row.substitute(&call));
+    let substitute = substitute.map(|each| Arc::new(if is_printed { each.with_printed_result() } else { each }));
+    known().insert(key, substitute.clone());
+    substitute
 }
 
 /// Returns the call of a program in the table, as if it was part of `$(echo ... | PROGRAM)`, and the rows of the program.
@@ -152,7 +178,9 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
     let forest = context.forest();
     let index = siblings[position];
     let launch = &forest.launches[index];
-    let (rows, call) = call_of(context, index).filter(|_| launch.is_launch() && forest.children(index).is_empty())?;
+    if !can_replace(context, index as u32) || !launch.is_launch() || !forest.children(index).is_empty() {
+        return None;
+    }
     let pipeline = PipelineUnit::of(forest, context.timelines(), siblings, position);
     let is_small = if pipeline.is_fed {
         context.small_work.is_mostly_tax_by_cpu_time(index)
@@ -163,16 +191,10 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
     if !is_small && !WITHOUT_INPUT.contains(launch.command.name) || is_in_version_manager(forest, index as u32) {
         return None;
     }
-    let call = Call { is_fed: pipeline.is_fed, is_captured: pipeline.is_captured, ..call };
-    let substitute = rows.iter().find(|row| row.matches(&call))?.substitute(&call)?;
     // Shells use vfork only for plain commands. For $( ) and pipelines they fork.
-    let is_plain = launch.mechanism == Some(Mechanism::Vfork) && !call.is_captured;
-    Some(NeedlessLaunch {
-        launch: index as u32,
-        unit: pipeline.unit,
-        forks: pipeline.forks,
-        substitute: if is_plain { substitute.with_printed_result() } else { substitute },
-    })
+    let is_plain = launch.mechanism == Some(Mechanism::Vfork) && !pipeline.is_captured;
+    let substitute = substitute_of(context, index, [pipeline.is_fed, pipeline.is_captured, is_plain])?;
+    Some(NeedlessLaunch { launch: index as u32, unit: pipeline.unit, forks: pipeline.forks, substitute })
 }
 
 fn finding(
