@@ -5,8 +5,7 @@
 use std::ops::Range;
 
 use super::around::{
-    Around, LoopKind, insertion_at, is_certain, is_reader, only_calls, only_reads, only_reads_files, statements,
-    uses_parameters,
+    Around, LoopKind, insertion_at, is_certain, is_reader, only_calls, only_reads_files, statements, uses_parameters,
 };
 use super::line_each::{LineEach, answers_each_line, is_interpreter, keeps_number, looped_code};
 use super::lookup::{Chosen, chosen_line, is_condition};
@@ -195,9 +194,13 @@ impl<'t> Question<'_, '_, 't> {
 
     /// Whether the loop changes no files, apart from what the question itself does.
     fn only_reads(&self) -> bool {
+        self.only_calls(only_reads_files)
+    }
+
+    fn only_calls(&self, is_of_kind: fn(&Script<'_>, usize) -> bool) -> bool {
         let script = self.call.script;
-        let end = script.node(self.asked).range.end;
-        only_reads(script, self.around, &(script.node(self.statement).range.start..end))
+        let own = script.node(self.statement).range.start..script.node(self.asked).range.end;
+        only_calls(script, self.around, &own, is_of_kind)
     }
 
     /// Returns the pipeline that ends with the loop.
@@ -234,9 +237,8 @@ impl<'t> Question<'_, '_, 't> {
         let (script, call) = (self.call.script, self.call);
         let each = self.each_line()?;
         // Commits do not change, whatever is written to files.
-        let own = script.node(self.statement).range.start..script.node(self.asked).range.end;
-        let is_about_commits = call.rewrite.program == b"git" && only_calls(script, self.around, &own, is_reader);
-        refuse_if(!is_about_commits && !self.only_reads(), "the loop has commands that may change the answer")?;
+        let is_kept = if call.rewrite.program == b"git" { is_reader } else { only_reads_files };
+        refuse_if(!self.only_calls(is_kept), "the loop has commands that may change the answer")?;
         let range = &script.node(call.command).range;
         let last = script.node(call.pipeline[call.pipeline.len() - 1]).range.end;
         let filters = if each == LineEach::Count { String::new() } else { name(script.source(&(range.end..last))) };
@@ -316,7 +318,8 @@ impl<'t> Question<'_, '_, 't> {
             };
             each.filter(|_| !words.iter().any(|word| word.contains(&b'\n')))
         };
-        let Some(first) = call.rewrite.calls.first().and_then(of_call) else { return refused() };
+        let answer = call.rewrite.calls.first().and_then(of_call);
+        let Some(first) = answer.clone() else { return refused() };
         // Without a loop in it, the code would only handle the first file.
         let first = match (is_interpreter(&call.rewrite.program), looped_code(script, call.simple)) {
             (false, _) => first,
@@ -324,18 +327,14 @@ impl<'t> Question<'_, '_, 't> {
             (true, None) => return refused(),
         };
         let is_head = call.pipeline.first() == Some(&call.command);
-        // A number is read without the name of its file.
-        let is_filter = |command: &usize| match first {
-            LineEach::Count => self.filter(*command).is_some_and(|words| keeps_number(&words)),
-            LineEach::With(_) => self.filter(*command).is_some_and(|words| answers_each_line(&words, b"")),
-        };
-        let has_name = first == LineEach::Count && call.simple.words.len() > 2 && call.pipeline.len() == 1;
-        let answer = call.rewrite.calls.first().and_then(of_call);
+        let is_count = first == LineEach::Count;
+        let is_filter = |words: Vec<_>| if is_count { keeps_number(&words) } else { answers_each_line(&words, b"") };
+        let is_known = |command: &usize| self.filter(*command).is_some_and(is_filter);
+        let has_name = is_count && call.simple.words.len() > 2 && call.pipeline.len() == 1;
         let is_same = call.rewrite.calls.iter().all(|arguments| of_call(arguments) == answer);
-        if is_head && call.pipeline[1..].iter().all(is_filter) && is_same && !has_name { Ok(first) } else { refused() }
+        if is_head && call.pipeline[1..].iter().all(is_known) && is_same && !has_name { Ok(first) } else { refused() }
     }
 
-    /// Returns the words of a filter.
     fn filter(&self, command: usize) -> Option<Vec<Vec<u8>>> {
         let simple = self.call.script.simple(command).filter(|simple| simple.redirections.is_empty())?;
         simple.words.iter().map(Word::literal).collect()

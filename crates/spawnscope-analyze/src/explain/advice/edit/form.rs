@@ -1,5 +1,12 @@
 //! The code that replaces a call in a shell script, as a template in which the words of the call are inserted.
 
+use std::collections::BTreeSet;
+
+use super::EditRefusal;
+use super::shell::ShellRewrite;
+use crate::explain::advice::phrases::name;
+use crate::patterns::script::Simple;
+
 /// What replaces a call. In templates, `{1}` is the first argument as it is written in the script, `{#1}` the same as a number in arithmetic, `{@1}` without its `@`,
 /// `{x}` the text that the program reads, and `{y}` the variable that gets the result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,7 +104,7 @@ impl Form {
         matches!(self, Form::Steps { .. } | Form::Word(_) | Form::Captured(_) | Form::Statement(_) | Form::Condition(_))
     }
 
-    /// Whether the new code contains the word of a call with this number, from 1, of so many.
+    /// Whether the new code contains the word of a call with this number, from 1. `count` is the number of words.
     pub(super) fn has_word(&self, number: usize, count: usize) -> bool {
         match self {
             Form::Steps { operand: Operand::First, .. } => number == 1,
@@ -119,4 +126,29 @@ impl Form {
             _ => false,
         }
     }
+}
+
+/// Returns the new code for the words of a call. They are those of the recorded calls, apart from the variables in them: a variable in a script of
+/// sed is also in the new code, as a text.
+pub(super) fn form_for(rewrite: &ShellRewrite, simple: &Simple<'_>) -> Result<Form, EditRefusal> {
+    let count = simple.words.len() - 1;
+    let mut words = simple.words.iter().enumerate().skip(1);
+    let changing = words.find(|(number, word)| word.literal().is_none() && !rewrite.form.has_word(*number, count));
+    let Some((number, word)) = changing.filter(|_| rewrite.form.is_of_arguments()) else {
+        return Ok(rewrite.form.clone());
+    };
+    let has_others = words.any(|(number, word)| word.literal().is_none() && !rewrite.form.has_word(number, count));
+    let form = word.around_variable().filter(|_| !has_others).and_then(|([before, after], variable)| {
+        let value_in = |call: &Vec<Vec<u8>>| {
+            call.get(number - 1)?.strip_prefix(&before[..])?.strip_suffix(&after[..]).map(<[u8]>::to_vec)
+        };
+        let values: BTreeSet<Option<Vec<u8>>> = rewrite.calls.iter().map(value_in).collect();
+        let value = values.first().cloned().flatten().filter(|_| values.len() == 1)?;
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_/-".contains(byte);
+        let is_text = !value.is_empty() && value.iter().all(is_plain);
+        is_text.then(|| rewrite.form.with_expansion(&name(&value), &format!("\"${{{}}}\"", name(variable))))?
+    });
+    form.ok_or_else(|| {
+        EditRefusal(format!("the arguments of {} depend on more than its input", name(&rewrite.program)))
+    })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::around::{checks_status, insertion};
-use super::form::{Form, Operand};
+use super::form::{Form, Operand, form_for};
 use super::{
     EditRefusal, Splice, difference, directories, in_order, launchers, lookup, many, once, one_line, prefetch, refuse,
     refuse_if, splice, spliced, stages, together, wait,
@@ -117,31 +117,6 @@ impl ShellRewrite {
             |command: &usize| functions.iter().any(|range| range.contains(&script.node(*command).range.start));
         calls.into_iter().filter(is_called).collect()
     }
-}
-
-/// Returns the new code for the words of a call. They are those of the recorded calls, apart from the variables in them: a variable in a script of
-/// sed is also in the new code, as a text.
-fn form_for(rewrite: &ShellRewrite, simple: &Simple<'_>) -> Result<Form, EditRefusal> {
-    let count = simple.words.len() - 1;
-    let mut words = simple.words.iter().enumerate().skip(1);
-    let changing = words.find(|(number, word)| word.literal().is_none() && !rewrite.form.has_word(*number, count));
-    let Some((number, word)) = changing.filter(|_| rewrite.form.is_of_arguments()) else {
-        return Ok(rewrite.form.clone());
-    };
-    let has_others = words.any(|(number, word)| word.literal().is_none() && !rewrite.form.has_word(number, count));
-    let form = word.around_variable().filter(|_| !has_others).and_then(|([before, after], variable)| {
-        let value_in = |call: &Vec<Vec<u8>>| {
-            call.get(number - 1)?.strip_prefix(&before[..])?.strip_suffix(&after[..]).map(<[u8]>::to_vec)
-        };
-        let values: BTreeSet<Option<Vec<u8>>> = rewrite.calls.iter().map(value_in).collect();
-        let value = values.first().cloned().flatten().filter(|_| values.len() == 1)?;
-        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_/-".contains(byte);
-        let is_text = !value.is_empty() && value.iter().all(is_plain);
-        is_text.then(|| rewrite.form.with_expansion(&name(&value), &format!("\"${{{}}}\"", name(variable))))?
-    });
-    form.ok_or_else(|| {
-        EditRefusal(format!("the arguments of {} depend on more than its input", name(&rewrite.program)))
-    })
 }
 
 /// Whether a range is within backquotes, where backslashes have another meaning.

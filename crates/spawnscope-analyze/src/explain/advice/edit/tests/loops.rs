@@ -1,8 +1,8 @@
-//! Executes edited loops whose calls become one call that is not the same program with more operands.
+//! Executes edited loops whose calls become one call that is not the same program with more operands, or code that depends on the script around it.
 
 use super::Calls;
 use super::executed::{BOTH, check, many};
-use crate::explain::advice::edit::Form;
+use crate::explain::advice::edit::{Form, Operand};
 use crate::patterns::shells::Dialect;
 
 /// A failing call of the loop does not end the script before the others, which `many` says.
@@ -227,4 +227,76 @@ fn each_round_asks_for_itself_if_one_fails() {
     );
     let unmatched = "for f in plain x.c; do grep -q none \"./$f\" || echo \"$f\"; done\n";
     check(BOTH, "grep", &["-q", "none", "./plain"], Form::Read, unmatched, "|| [ $? -eq 1 ] && [");
+}
+
+#[test]
+fn a_variable_in_a_script_is_also_in_the_expansion() {
+    let form = |steps: &[&str]| {
+        let steps = steps.iter().map(|step| (*step).to_owned()).collect();
+        Form::Steps { operand: Operand::Input, steps }
+    };
+    let sed = "p=pl s=.c; for y in plain pl.c '*l'; do x=$(echo \"$y\" | sed \"s|^$p||; s|c$||\"); echo \"$x\"; done\n";
+    check(BOTH, "sed", &["s|^pl||; s|c$||"], form(&["#pl", "%c"]), sed, "x=${y#\"${p}\"}; x=${x%c}");
+    let suffix = Form::Steps { operand: Operand::First, steps: vec!["##*/".to_owned(), "%.c".to_owned()] };
+    let names = "e=c; for f in ./*; do b=$(basename \"$f\" \".$e\"); echo \"$b\"; done\n";
+    check(BOTH, "basename", &["./plain", ".c"], suffix, names, "b=${f##*/}; b=${b%.\"${e}\"}");
+    for (recorded, script) in [
+        ("s|^p.||", "x=$(echo \"$y\" | sed \"s|^$p||\")"),
+        ("s|^||", "x=$(echo \"$y\" | sed \"s|^$p||\")"),
+        ("s|^pl||", "x=$(echo \"$y\" | sed \"s|^$p$q||\")"),
+        ("s|^pl||", "x=$(echo \"$y\" | sed \"s|^$(p)||\")"),
+    ] {
+        Calls::of("sed", &[&[recorded]], form(&["#pl"])).edit(1, script).expect_err(script);
+    }
+    let any = form(&["/pl/x"]);
+    Calls::of("sed", &[&["s|pl|x|"]], any).edit(1, "x=$(echo \"$y\" | sed \"s|$p|x|\")").expect_err("not at an end");
+}
+
+#[test]
+fn a_shell_tests_for_a_directory_first() {
+    let make = |script: &str, expected: &str| check(BOTH, "mkdir", &["-p", "../e/1"], Form::Tested, script, expected);
+    make("for f in 1 2 1 'a b'; do mkdir -p \"../e/$f\"; echo $?; done; ls ../e\n", "[ -d \"../e/$f\" ] || mkdir -p");
+    make(
+        "for f in 1 1; do mkdir -p ../e/$f || exit 1; done; ls ../e\n",
+        "[ -d \"../e/$f\" ] || mkdir -p ../e/$f || exit",
+    );
+    make("for f in 1 1; do mkdir -p ../e/$f && echo $f; done; ls ../e\n", "do [ -d");
+    make(
+        "for f in 1 1; do [ $f ] && mkdir -p ../e/$f; done; ls ../e\n",
+        "&& { [ -d \"../e/$f\" ] || mkdir -p ../e/$f; };",
+    );
+    make("for f in 1 1; do ! mkdir -p ../e/$f || echo $f; done; ls ../e\n", "! { [ -d \"../e/$f\" ] || mkdir -p");
+    for other in ["mkdir -p ../e/1 ../f", "mkdir -p ../e/$(x)", "mkdir -m 1 ../e/1"] {
+        Calls::of("mkdir", &[&["-p", "../e/1"]], Form::Tested).edit(1, other).expect_err(other);
+    }
+}
+
+#[test]
+fn a_text_of_a_function_has_one_line_in_all_calls() {
+    let first = Form::Steps { operand: Operand::Input, steps: vec!["%% *".to_owned()] };
+    let cut = |script: &str| {
+        let mut calls = Calls::of("cut", &[&["-d ", "-f1"]], first.clone());
+        calls.rewrite.needs_one_line = true;
+        calls.edit(1, script)
+    };
+    let function =
+        |calls: &str| format!("f() {{ local a=$1; x=$(echo \"$a\" | cut -d' ' -f1); echo \"$x\"; }}\n{calls}");
+    let known = [
+        "f 'a b'; f \"$(wc -l <x)\"",
+        "for g in *; do f \"$g\"; done",
+        "s=$(git log -1 --format=%s \"$c\"); f \"$s\"",
+        "f \"$(x | sort | tail -n 1)\"; f \"$(head -n1 \"$y\")\"",
+    ];
+    known.iter().for_each(|calls| assert!(cut(&function(calls)).is_ok(), "{calls}"));
+    let unknown = [
+        "f \"$(x)\"",
+        "f \"$@\"",
+        "f 'a\nb'",
+        "run f a",
+        "s=$(git log --format=%s \"$c\"); f \"$s\"",
+        "f \"$(x | head -n $(wc -l))\"",
+        "f \"$(head -n1 $y)\"",
+        "",
+    ];
+    unknown.iter().for_each(|calls| assert!(cut(&function(calls)).is_err(), "{calls}"));
 }
