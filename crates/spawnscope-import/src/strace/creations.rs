@@ -5,10 +5,52 @@
 use spawnscope_data::event::{Event, EventKind, LaunchId, Launched, Mechanism, Nanos, Pid, TaskId};
 
 use super::call::Call;
+use super::line::{What, what};
 use super::processes::{Child, MAX_CHILDREN, Process, Task, Tracker};
-use crate::text::{after, number};
+use super::status::status_of_siginfo;
+use crate::text::{after, integer, number};
+
+/// Number of lines that are held back for one thread. Then its creation is taken as lost.
+const MAX_HELD_LINES: usize = 2_000;
+
+/// The lines of a thread whose creator is not known yet.
+#[derive(Debug)]
+pub struct Held {
+    pub lines: Vec<(Nanos, Vec<u8>)>,
+    /// The first time of its lines, and of those of its children.
+    pub began: Nanos,
+    /// The threads that were creating others when it appeared.
+    pub creators: Vec<i32>,
+}
 
 impl Tracker {
+    /// The only thread, if there is only one that has not ended.
+    pub fn only_task(&self) -> Option<i32> {
+        let has_ended = |held: &Held| {
+            let last = held.lines.last().and_then(|(_, line)| what(line));
+            matches!(last, Some(What::Exited(_)))
+        };
+        let mut tids = self.tasks.keys();
+        tids.next().copied().filter(|_| tids.next().is_none() && self.held.values().all(has_ended))
+    }
+
+    pub fn is_held(&self, tid: i32) -> bool {
+        self.held.contains_key(&tid)
+    }
+
+    pub fn hold(&mut self, tid: i32, at: Nanos, rest: &[u8], what: What<'_>) {
+        let ended = if let What::Signal(text) = what { ended_child(text) } else { None };
+        let began = ended.and_then(|child| self.held.get(&child)).map_or(at, |child| child.began.min(at));
+        let creators = &self.creating;
+        let new = || Held { lines: Vec::new(), began, creators: creators.clone() };
+        let held = self.held.entry(tid).or_insert_with(new);
+        held.began = held.began.min(began);
+        held.lines.push((at, rest.to_vec()));
+        if held.lines.len() > MAX_HELD_LINES {
+            self.adopt_held(tid);
+        }
+    }
+
     /// Gives a thread that had no number in the log its number.
     pub fn rename(&mut self, from: i32, to: i32) {
         let Some(task) = self.tasks.remove(&from) else { return };
@@ -117,7 +159,8 @@ impl Tracker {
         self.insert(tid, launch, id, at, true);
     }
 
-    /// Adds a process whose creation the log leaves out, when its parent gets the signal of its end.
+    /// Adds a process whose creation the log leaves out, when its parent gets the signal of its
+    /// end.
     pub fn add_unseen_child(&mut self, parent: i32, tid: i32, ended: Nanos) {
         let Some(held) = self.held.remove(&tid) else { return };
         self.has_unseen_creations = true;
@@ -202,4 +245,10 @@ fn mechanism(call: &Call<'_>) -> Mechanism {
         _ if flags(call).all(is_of_fork) => Mechanism::Fork,
         _ => Mechanism::Clone,
     }
+}
+
+/// Returns the child whose end a signal reports.
+pub fn ended_child(signal: &[u8]) -> Option<i32> {
+    let pid = signal.starts_with(b"SIGCHLD").then(|| after(signal, b"si_pid="))?.and_then(integer)?;
+    i32::try_from(pid).ok().filter(|_| status_of_siginfo(signal).is_some())
 }

@@ -170,7 +170,7 @@ impl Stream {
     }
 }
 
-/// Returns what follows a number of words, if there are so many.
+/// Returns what follows a number of words, unless there are fewer.
 fn after_words(line: &[u8], words: usize) -> Option<&[u8]> {
     (0..words).try_fold(line, |rest, _| split_at_any(rest.trim_ascii_start(), b" \t").map(|(_, rest)| rest))
 }

@@ -12,16 +12,14 @@ use spawnscope_data::event::{
 };
 
 use super::call::Call;
+use super::creations::{Held, ended_child};
 use super::descriptors::{Descriptors, Pipe};
 use super::effects::{Timing, is_creation, is_exec, matters, timing};
 use super::line::{What, what};
 use super::loader::{Loading, begins_program};
 use super::status::status_of_siginfo;
 use super::work::Work;
-use crate::text::{after, integer};
 
-/// Number of lines that are held back for one thread. Then its creation is taken as lost.
-const MAX_HELD_LINES: usize = 2_000;
 /// Maximum number of threads that are being created at the same time, and of those whose lines are
 /// held back.
 const MAX_PENDING: usize = 256;
@@ -90,16 +88,6 @@ pub struct Process {
     /// The threads that woke others, by the address of the futex.
     pub futexes: HashMap<i64, (TaskId, Nanos)>,
     pub has_launched: bool,
-}
-
-/// The lines of a thread whose creator is not known yet.
-#[derive(Debug)]
-pub struct Held {
-    pub lines: Vec<(Nanos, Vec<u8>)>,
-    /// The first time of its lines, and of those of its children.
-    pub began: Nanos,
-    /// The threads that were creating others when it appeared.
-    pub creators: Vec<i32>,
 }
 
 #[derive(Debug)]
@@ -198,19 +186,6 @@ impl Tracker {
         self.apply(tid, at, what)
     }
 
-    fn hold(&mut self, tid: i32, at: Nanos, rest: &[u8], what: What<'_>) {
-        let ended = if let What::Signal(text) = what { ended_child(text) } else { None };
-        let began = ended.and_then(|child| self.held.get(&child)).map_or(at, |child| child.began.min(at));
-        let creators = &self.creating;
-        let new = || Held { lines: Vec::new(), began, creators: creators.clone() };
-        let held = self.held.entry(tid).or_insert_with(new);
-        held.began = held.began.min(began);
-        held.lines.push((at, rest.to_vec()));
-        if held.lines.len() > MAX_HELD_LINES {
-            self.adopt_held(tid);
-        }
-    }
-
     pub fn new_id(&mut self) -> u64 {
         self.next_id += 1;
         self.next_id - 1
@@ -245,20 +220,6 @@ impl Tracker {
     /// The launch of the command, if the log has it.
     pub fn root(&self) -> Option<LaunchId> {
         self.root
-    }
-
-    /// The only thread, if there is only one that has not ended.
-    pub fn only_task(&self) -> Option<i32> {
-        let has_ended = |held: &Held| {
-            let last = held.lines.last().and_then(|(_, line)| what(line));
-            matches!(last, Some(What::Exited(_)))
-        };
-        let mut tids = self.tasks.keys();
-        tids.next().copied().filter(|_| tids.next().is_none() && self.held.values().all(has_ended))
-    }
-
-    pub fn is_held(&self, tid: i32) -> bool {
-        self.held.contains_key(&tid)
     }
 
     pub fn apply(&mut self, tid: i32, at: Nanos, what: What<'_>) -> bool {
@@ -529,10 +490,4 @@ impl Tracker {
             }
         }
     }
-}
-
-/// Returns the child whose end a signal reports.
-fn ended_child(signal: &[u8]) -> Option<i32> {
-    let pid = signal.starts_with(b"SIGCHLD").then(|| after(signal, b"si_pid="))?.and_then(integer)?;
-    i32::try_from(pid).ok().filter(|_| status_of_siginfo(signal).is_some())
 }
