@@ -21,8 +21,10 @@ const SELECTS: &[libc::c_long] = &[libc::SYS_pselect6];
 const EPOLLS: &[libc::c_long] = &[libc::SYS_epoll_wait, libc::SYS_epoll_pwait];
 #[cfg(not(target_arch = "x86_64"))]
 const EPOLLS: &[libc::c_long] = &[libc::SYS_epoll_pwait];
-/// Maximum number of descriptors of one call that are examined.
-const MAX_DESCRIPTORS: u64 = 64;
+/// Programs seldom wait for more descriptors in one call; the others are not examined.
+const MAX_DESCRIPTORS: u64 = 1024;
+/// Maximum number of descriptors whose files are compared with those of a child.
+const MAX_COMPARED: usize = 64;
 /// Size in bytes of a `struct pollfd`, which begins with the descriptor.
 const POLL_BYTES: usize = 8;
 
@@ -33,7 +35,7 @@ const SIGINFO_PID: u64 = 16;
 const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
 
 /// The number and the first two arguments of a call.
-pub(super) type Call = (libc::c_long, [u64; 2]);
+pub(crate) type Call = (libc::c_long, [u64; 2]);
 
 /// Returns the call that a thread is blocked in; `None` if it is not blocked.
 pub(super) fn call(file: &File) -> Option<Call> {
@@ -70,7 +72,8 @@ pub(super) fn ended_by(
         return Some(EndedBy::Exit);
     }
     let waits_for_several = [POLLS, SELECTS, EPOLLS].iter().any(|calls| calls.contains(&number));
-    let read = descriptors((number, [first, second]), parent).into_iter().filter_map(|fd| pipe_behind(parent, fd));
+    let read = descriptors((number, [first, second]), parent).into_iter().take(MAX_COMPARED);
+    let read = read.filter_map(|fd| pipe_behind(parent, fd));
     let mut read = read.peekable();
     if read.peek().is_some() {
         let written = [1, 2].map(|fd| pipe_behind(child, fd));
@@ -87,10 +90,10 @@ pub(super) fn reads_other_pipe((number, [first, _]): Call, parent: Pid, child: P
         && pipe_behind(parent, first).is_some_and(|pipe| ![1, 2].map(|fd| pipe_behind(child, fd)).contains(&Some(pipe)))
 }
 
-/// Returns the descriptors that a call of a process waits for.
-fn descriptors((number, [first, second]): Call, process: Pid) -> Vec<u64> {
+/// Returns the descriptors that a call of a process waits for, to be readable.
+pub(crate) fn descriptors((number, [first, second]): Call, process: Pid) -> Vec<u64> {
     match number {
-        libc::SYS_read => vec![first],
+        libc::SYS_read | libc::SYS_readv => vec![first],
         _ if POLLS.contains(&number) => {
             let bytes = memory::read(process, first, second.min(MAX_DESCRIPTORS) as usize * POLL_BYTES);
             let numbers =
@@ -99,9 +102,9 @@ fn descriptors((number, [first, second]): Call, process: Pid) -> Vec<u64> {
         }
         _ if SELECTS.contains(&number) => {
             let count = first.min(MAX_DESCRIPTORS);
-            let bits = memory::read(process, second, size_of::<u64>());
-            let bits = bits.first_chunk().map_or(0, |bits| u64::from_ne_bytes(*bits));
-            (0..count).filter(|fd| bits >> fd & 1 == 1).collect()
+            let bits = memory::read(process, second, count.div_ceil(64) as usize * 8);
+            let is_set = |fd: &u64| bits.get((fd / 8) as usize).is_some_and(|byte| byte & (1 << (fd % 8)) != 0);
+            (0..count).filter(is_set).collect()
         }
         _ if EPOLLS.contains(&number) => {
             let text = fs::read_to_string(format!("/proc/{}/fdinfo/{first}", process.0)).unwrap_or_default();

@@ -2,7 +2,7 @@
 //! everything that it launches (`tracing`, `stops`). This file starts that thread and collects its
 //! events. docs/design/collectors.md says what ptrace can observe.
 
-mod blocked;
+pub(crate) mod blocked;
 mod calls;
 mod costs;
 mod creations;

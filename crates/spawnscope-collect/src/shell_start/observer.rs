@@ -9,17 +9,15 @@ use std::path::PathBuf;
 
 use spawnscope_data::event::{Frame, Language, Pid};
 use spawnscope_data::shell_start::LaunchedProgram;
-use spawnscope_system::memory;
 use spawnscope_system::procfs;
 
 use super::fish::Trace;
 use super::terminal::Terminal;
+use crate::ptrace::blocked::descriptors;
 use crate::ptrace::lines::{Interpreters, Program, position};
 
 /// The depth to which the processes below the shell are followed.
 const MAX_DEPTH: usize = 32;
-/// More descriptors than this are not waited for by a shell.
-const MAX_DESCRIPTORS: u64 = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -47,37 +45,10 @@ impl Observer<'_> {
     pub(super) fn state(&mut self, terminal: &Terminal, may_read: bool) -> State {
         let may_read = may_read && !self.trace.as_mut().is_some_and(Trace::is_starting);
         let text = fs::read_to_string(format!("/proc/{}/syscall", self.shell.0)).unwrap_or_default();
-        let Some((number, [first, second])) = procfs::blocking_call(&text) else { return State::Works };
+        let Some(call) = procfs::blocking_call(&text) else { return State::Works };
         let waits_for_terminal =
-            may_read && self.awaited(number, first, second).into_iter().any(|fd| terminal.is_open_as(fd));
+            may_read && descriptors(call, self.shell).into_iter().any(|fd| terminal.is_open_as(fd));
         if waits_for_terminal { State::WaitsForInput } else { State::Waits }
-    }
-
-    /// Returns the descriptors that a system call waits for, to be readable.
-    fn awaited(&self, call: libc::c_long, first: u64, second: u64) -> Vec<u64> {
-        match call {
-            libc::SYS_read | libc::SYS_readv => vec![first],
-            libc::SYS_pselect6 => self.selected(first, second),
-            libc::SYS_ppoll => self.polled(first, second),
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_select => self.selected(first, second),
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_poll => self.polled(first, second),
-            _ => Vec::new(),
-        }
-    }
-
-    fn selected(&self, count: u64, set: u64) -> Vec<u64> {
-        let count = count.min(MAX_DESCRIPTORS);
-        let bits = memory::read(self.shell, set, count.div_ceil(64) as usize * 8);
-        let is_set = |fd: &u64| bits.get((fd / 8) as usize).is_some_and(|byte| byte & (1 << (fd % 8)) != 0);
-        (0..count).filter(is_set).collect()
-    }
-
-    fn polled(&self, entries: u64, count: u64) -> Vec<u64> {
-        let bytes = memory::read(self.shell, entries, count.min(MAX_DESCRIPTORS) as usize * size_of::<libc::pollfd>());
-        let (entries, _) = bytes.as_chunks::<{ size_of::<libc::pollfd>() }>();
-        entries.iter().filter_map(|[a, b, c, d, ..]| i32::from_ne_bytes([*a, *b, *c, *d]).try_into().ok()).collect()
     }
 
     /// Returns the lines of files that the shell executes, the innermost first. At its prompt, it
