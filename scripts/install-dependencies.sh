@@ -110,6 +110,8 @@ if [ "$purpose" = comparison ]; then
     need_command perf linux-perf
     need_file /usr/sbin/execsnoop libbpf-tools
     need_command zstd zstd
+    # tracexec is linked with libseccomp.
+    need_header seccomp.h libseccomp-dev
 fi
 if [ "$purpose" = static ]; then
     need_command musl-gcc musl-tools
