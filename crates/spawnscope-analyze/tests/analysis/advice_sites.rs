@@ -221,6 +221,24 @@ fn a_file_of_the_user_takes_back_what_it_shows_to_be_wrong() {
     }
 }
 
+/// One launch cannot read what several read, but the shell can be told to ask once.
+#[test]
+fn a_fix_with_an_edit_comes_before_one_that_was_taken_back() {
+    let mut serial = Serial::with_command("/bin/sh", &["/bin/sh", "x.sh"]);
+    for _ in 0..90 {
+        let launch = serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/wc", &["wc", "-l"])), READ);
+        let line = serial.builder.line(Language::Bash, "x.sh", 2, "");
+        serial.builder.set_call_chain(launch, &[line]);
+    }
+    let mut found = advices(&serial.finish());
+    assert_eq!(found.worth[0].finding.rule, "many-per-launch", "{found:?}");
+    let text = b"for f in *; do\nn=$(wc -l <\"$f\")\ndone\n";
+    found.worth.iter_mut().for_each(|advice| advice.object(&mut |_| Some(text.to_vec())));
+    found.settle();
+    let first = &found.worth[0];
+    assert!(!first.finding.edits.is_empty() && !fix_of(first).contains("its own input"), "{found:?}");
+}
+
 #[test]
 fn different_options_for_the_same_file_are_one_question() {
     let mut serial = Serial::with_command(BASH[0], BASH);

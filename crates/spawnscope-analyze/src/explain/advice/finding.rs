@@ -48,7 +48,7 @@ pub struct Finding {
     pub is_guess: bool,
     /// What the fix passes to one call in place of several. `None` for other fixes.
     pub(crate) one_call: Option<OneCall>,
-    /// Whether the fix was taken back. Any that is known to be possible is better.
+    /// Whether the fix was taken back. Any that is known to be possible, or has edits, is better.
     pub(crate) is_objected: bool,
     /// How much of the wall depends on the launches, as far as that was predicted.
     pub(crate) dependent: Nanos,

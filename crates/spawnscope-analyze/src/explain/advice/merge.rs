@@ -113,8 +113,8 @@ impl AdviceList {
 
 /// Returns the advice about a cause, whose fixes are no longer what they were.
 pub(super) fn led_again(mut members: Vec<Advice>) -> Advice {
-    let is_same = members.iter().skip(1).all(|advice| advice.finding.is_guess >= members[0].finding.is_guess);
-    if is_same {
+    let first = &members[0].finding;
+    if !first.is_objected && members.iter().skip(1).all(|advice| advice.finding.is_guess >= first.is_guess) {
         let first = members.remove(0);
         return Advice { alternatives: members, ..first };
     }
@@ -195,7 +195,7 @@ fn have_same_launches(one: &[u32], other: &[u32]) -> bool {
 
 /// Returns the advice about a cause: the best fix, with the others as its alternatives. `members` are sorted by their scores.
 fn best_of(mut members: Vec<Advice>) -> Advice {
-    if members.iter().any(|advice| !advice.finding.is_guess) {
+    if members.iter().any(|advice| !advice.finding.is_guess || !advice.finding.edits.is_empty()) {
         members.retain(|advice| !advice.finding.is_objected);
     }
     let most = score(&members[0]);
