@@ -94,7 +94,7 @@ pub(super) fn keeps_number(words: &[Vec<u8>]) -> bool {
 }
 
 /// Whether a filter prints one line for each line that it reads. `words` begin with the program, `text` is the code of the line.
-pub(super) fn answers_each_line(words: &[Vec<u8>], text: &[u8]) -> bool {
+pub(in crate::explain::advice) fn answers_each_line(words: &[Vec<u8>], text: &[u8]) -> bool {
     let Some((program, arguments)) = words.split_first() else { return false };
     let has = |part: &[u8]| arguments.iter().any(|word| word.windows(part.len()).any(|window| window == part));
     match &program[..] {

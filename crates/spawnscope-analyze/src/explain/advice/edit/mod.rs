@@ -43,6 +43,7 @@ pub use fuzzing::edit_for_fuzzing;
 pub(crate) use form::OneCall;
 pub(super) use form::{Form, Operand};
 pub(super) use library::{LibraryRewrite, has_library};
+pub(super) use line_each::answers_each_line;
 pub(super) use lookup::SEARCH;
 pub(super) use makefile::MakeRewrite;
 pub(super) use objections::to_launches;

@@ -90,10 +90,12 @@ impl Answer {
             let [expected, low, high] = prediction.saving();
             let mut saving = [expected.since(cure.kept), low.since(cure.kept), high];
             if cure.is_open {
-                saving[2] = high.max(dependent).min(most).max(saving[0]);
+                saving[2] = high.max(dependent);
                 saving = saving.map(|time| time.min(limit));
             }
-            let evidence = depends.then(|| format!("{up_to}{share} of the wall time depends on {them}"));
+            // A fix may also do the work of other launches.
+            let is_all = expected <= most;
+            let evidence = (depends && is_all).then(|| format!("{up_to}{share} of the wall time depends on {them}"));
             let finding = Finding { dependent: likely, ..cure.finding.evidence_lines(evidence) };
             (finding, saving, context.is_worth(saving, likely))
         });

@@ -7,7 +7,7 @@ use super::super::grouping::rounds;
 use super::once::is_in_pipeline;
 use super::{Cure, MANY, are_lines_of_a_language, certain, files, finding, front_ends, open, shared_line};
 use crate::explain::advice::context::RuleContext;
-use crate::explain::advice::edit::{Form, one_process};
+use crate::explain::advice::edit::{Form, answers_each_line, one_process};
 use crate::explain::advice::edits::shell_edits;
 use crate::explain::advice::finding::OneCall;
 use crate::explain::advice::phrases::{INPUTS, launches, name, option, quoted};
@@ -122,7 +122,8 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
         }
         // A shell can do the work of a filter of short texts itself.
         let is_filter = can_replace(context, index) && is_in_pipeline(context.forest(), index);
-        let form = items_form(context.launch(index).command.name, exec, reader_of(context, index));
+        let reader = reader_of(context, index).map(|(_, reader)| reader);
+        let form = items_form(context.launch(index).command.name, exec, reader);
         let form = form.filter(|_| !exec.argv_cut && !is_filter);
         form.into_iter().for_each(|form| forms.entry(form).or_default().push(index));
     }
@@ -138,16 +139,18 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let option = batch_option(context, (command, site.parent), subcommand, &all, MAX_BATCH);
     let line = shared_line(context, &all).filter(|line| line.ends_with_operand(TAKES_MANY.contains(command)));
     let line = line.map(|line| line.with_inputs("FILES..."));
-    let reader = reader_of(context, all[0]).filter(|reader| AGGREGATES.contains(reader) && !is_for_reader).map(name);
+    let reader = reader_of(context, all[0]).map(|(_, reader)| reader);
+    let reader = reader.filter(|reader| AGGREGATES.contains(reader) && !is_for_reader).map(name);
     let finding = finding(context, site, MANY, &which, all)
         .fix("ask once for all items:")
         .fix(format!("  {}", line.as_deref().unwrap_or(form)))
         .fix_lines(reader.map(|reader| format!("  {reader} then reads what all of them print: split the output by item before it")))
         .one_call(OneCall::Items)
         .limits("all answers then arrive in one output, which must be split; items that depend on earlier answers need their own launch");
-    let changes = merged(context, &finding.launches, MAX_BATCH);
-    let finding = finding.predicted_by_all(changes, option);
-    Some(open(finding))
+    let readers = of_readers(context, &finding.launches, is_for_reader);
+    let option = if readers.is_some() { String::new() } else { option };
+    let changes = merged(context, &finding.launches, MAX_BATCH).into_iter().chain(readers).collect();
+    Some(open(finding.predicted_by_all(changes, option)))
 }
 
 /// Returns the changes that merge launches, and do without the forks of a shell that exist only for them.
@@ -249,13 +252,27 @@ fn are_watching(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     paused > 0 && paused * 2 >= all.len() - 1 && !are_distinct(context, all)
 }
 
-/// Returns the program that reads what a launch writes into a pipeline.
-fn reader_of<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<&'a [u8]> {
+/// Returns the launch that reads what another one writes into a pipeline, and its program.
+fn reader_of<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<(u32, &'a [u8])> {
     let (siblings, position) = context.forest().siblings(index as usize)?;
     let next = *siblings.get(position + 1)?;
     let launch = context.launch(next as u32);
     let is_reader = overlap(context.forest(), index as usize, next) && !launch.execs.is_empty();
-    (is_reader && Runtime::of_parent(context.forest(), index) == Runtime::Shell).then_some(launch.command.name)
+    (is_reader && Runtime::of_parent(context.forest(), index) == Runtime::Shell)
+        .then_some((next as u32, launch.command.name))
+}
+
+/// Returns what becomes of the readers of launches in pipelines if one launch takes the place of these: its form may do their work, too, and a
+/// filter of lines reads what all of them print.
+fn of_readers(context: &RuleContext<'_, '_>, all: &[u32], is_for_reader: bool) -> Option<AppliedChange> {
+    let is_filter = |reader: u32| {
+        let exec = context.launch(reader).execs.last();
+        exec.is_some_and(|exec| answers_each_line(&exec.arguments().map(<[u8]>::to_vec).collect::<Vec<_>>(), b""))
+    };
+    let readers = all.iter().filter_map(|index| Some(reader_of(context, *index)?.0));
+    let launches: Vec<u32> = readers.filter(|reader| is_for_reader || is_filter(*reader)).collect();
+    let change = if is_for_reader { Change::Remove } else { Change::Batch(MAX_BATCH) };
+    (!launches.is_empty()).then_some(AppliedChange { change, launches })
 }
 
 fn fix_of_unknown(
@@ -267,7 +284,9 @@ fn fix_of_unknown(
     let (all, program) = (&site.launches, name(site.program));
     let command = context.launch(all[0]).command.name;
     let exec = context.launch(all[0]).execs.last();
-    let form = exec.and_then(|exec| items_form(command, exec, reader_of(context, all[0]))).map(|(form, ..)| form);
+    let form = exec
+        .and_then(|exec| items_form(command, exec, reader_of(context, all[0]).map(|(_, reader)| reader)))
+        .map(|(form, ..)| form);
     let takes_one = TAKES_ONE.contains(command);
     let several = line.filter(|_| !takes_one).and_then(|line| Some(format!("  {}", line.with_all_inputs()?)));
     let is_selection = several.as_ref().is_some_and(|line| line.contains(&format!("={INPUTS}")));
