@@ -17,6 +17,8 @@ from results import HERE, new_results, say, spread, store, tenth_percentile
 ROOT = HERE.parent
 # This program exits at once, so that only the start is measured.
 TINY = ROOT / "crates/spawnscope/tests/workloads/tiny.c"
+# Processes of Node for each module, which take turns.
+NODE_TURNS = 4
 EXPERIMENTS = ["mechanisms", "parent-size", "open-fds"]
 
 
@@ -91,16 +93,21 @@ def python(options, _work):
 
 
 def node(options, _work):
-    """Compares vspawn.spawn with child_process.spawn, in a parent of Node's own size, and in one with a heap of 1 GB."""
+    """Compares vspawn.spawn with child_process.spawn, in parents of Node's own size, and in ones with a heap of 1 GB."""
+    modules = {"child_process": "child_process", "vspawn": options.npm_package.resolve()}
+    rounds = str(max(20, options.rounds // 10 // NODE_TURNS))
     results = {}
     for mebibytes in (0, 1024):
-        command = [options.node, "--max-old-space-size=4096", HERE / "node.mjs", options.npm_package.resolve()]
-        command += [str(max(20, options.rounds // 10)), str(mebibytes)]
-        report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        figures = {name: {"blocked": [], "wall": [], "together": []} for name in modules}
+        for _ in range(NODE_TURNS):
+            for name, module in modules.items():
+                command = [options.node, "--max-old-space-size=4096", HERE / "node.mjs", module, rounds, str(mebibytes)]
+                report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+                for figure, values in report["times"].items():
+                    figures[name][figure].extend(values)
         row = {"resident_bytes": report["resident"]}
         for figure in ("blocked", "wall", "together"):
-            values = {side: figures[figure] for side, figures in report["times"].items()}
-            row[figure] = {side: order_statistics(side_values) for side, side_values in values.items()}
+            row[figure] = {name: order_statistics(figures[name][figure]) for name in modules}
             row[figure]["ratio_of_medians"] = row[figure]["vspawn"]["median"] / row[figure]["child_process"]["median"]
         results[f"heap of {mebibytes} MiB"] = row
     return results

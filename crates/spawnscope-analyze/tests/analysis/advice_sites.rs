@@ -221,7 +221,7 @@ fn a_file_of_the_user_takes_back_what_it_shows_to_be_wrong() {
     }
 }
 
-/// One launch cannot read what several read, but the shell can be told to ask once.
+/// One launch cannot read what several read, but one launch can answer for all files.
 #[test]
 fn a_fix_with_an_edit_comes_before_one_that_was_taken_back() {
     let mut serial = Serial::with_command("/bin/sh", &["/bin/sh", "x.sh"]);
