@@ -122,7 +122,8 @@ class Execsnoop(Tool):
     def programs(self):
         # It shows the launches of the whole machine.
         names = {"bash", "mktemp", "mkdir", "rm", "dirname", "mv"}
-        return sum(1 for line in self.file.read_text().splitlines() if line.split(maxsplit=1)[0] in names)
+        # Some lines are empty.
+        return sum(1 for line in self.file.read_text().splitlines() if line.partition(" ")[0] in names)
 
 
 class Tracexec(Tool):
