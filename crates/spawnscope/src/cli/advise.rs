@@ -11,7 +11,7 @@ use super::analysis::with_timelines_of;
 use super::args::{JsonArguments, RecordingArgument, WindowArguments};
 use super::source_files::SourceFiles;
 use super::{output, report};
-use crate::analyze::explain::advice::AdviceList;
+use crate::analyze::explain::advice::{Advice, AdviceList};
 use crate::analyze::model::window::Part;
 use crate::analyze::predict::whatif::AppliedChange;
 use crate::analyze::{GroupBy, Report};
@@ -62,12 +62,20 @@ fn print_patch(
     };
     if patch.text.is_empty() {
         output::print_message("the patch is empty");
-    } else if let Some(saving) = saving {
+    } else if let Some(saving) = saving.map(|saving| edited_part(saving, &patch.fixes)) {
         let saving = advice::share_and_amount(saving, advices.unrecorded);
         output::print_message(&format!("the whole patch saves {saving} of the wall time"));
     }
     // Without a filter for styles: the diff is what the files contain.
     io::stdout().lock().write_all(&patch.text).context("failed to write the patch")
+}
+
+/// Returns what fixes save if only some of the lines that they concern are edited.
+fn edited_part(saving: [Nanos; 3], fixes: &[&Advice]) -> [Nanos; 3] {
+    let all: f64 = fixes.iter().map(|fix| fix.saving[0].0 as f64).sum();
+    let edited: f64 = fixes.iter().map(|fix| fix.saving[0].0 as f64 * fix.edited_share).sum();
+    let part = if all > 0.0 { edited / all } else { 1.0 };
+    saving.map(|time| Nanos((time.0 as f64 * part) as u64))
 }
 
 pub(super) const EXAMPLES: &str = "\

@@ -11,8 +11,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::analyze::Report;
-use crate::analyze::explain::advice::{Advice, Edit, EditedLine, Owner, Splice, spliced};
+use crate::analyze::explain::advice::{Advice, Edit, EditedLine, Finding, Owner, Splice, spliced};
 use crate::present::patch;
+use crate::units;
 
 /// Larger files are not read: scripts and makefiles are smaller.
 const MAX_BYTES: u64 = 1 << 20;
@@ -121,6 +122,7 @@ impl SourceFiles {
         }
         // A line may have several edits, of which one is enough.
         refused.retain(|refused| !applied.contains(&(&refused.file, refused.line)));
+        advice.edited_share = share_of(&advice.finding, &applied);
         advice.edited.clear();
         for (path, own) in &own {
             let (original, edited) = self.texts(path);
@@ -194,24 +196,28 @@ impl SourceFiles {
     /// Returns the diff of all edits in files below a directory, and what it leaves out.
     pub fn patch<'a>(&self, advices: &'a [Advice], directory: &Path) -> Patch<'a> {
         let mut result = Patch::default();
-        // Several programs of a line may have the same reason.
-        let mut named = BTreeSet::new();
+        // A generated file may have hundreds of lines, and several programs of a line the same reason.
+        let mut refused: BTreeMap<(&[u8], &str), BTreeSet<u32>> = BTreeMap::new();
         for advice in advices {
             let edited = || std::iter::once(advice).chain(&advice.alternatives).flat_map(|fix| &fix.edited);
             if edited().next().is_none() {
                 result.left_out.push(format!("{}: this change needs your decision", advice.finding.title));
             }
             for edited in edited() {
-                let reason = edited.change.as_ref().err();
-                if let Some(reason) = reason.filter(|reason| named.insert((&edited.file, edited.line, *reason))) {
-                    result.left_out.push(format!(
-                        "{}:{}: {reason}",
-                        Path::new(OsStr::from_bytes(&edited.file)).display(),
-                        edited.line
-                    ));
+                if let Err(reason) = &edited.change {
+                    refused.entry((&edited.file, reason)).or_default().insert(edited.line);
                 }
             }
         }
+        result.left_out.extend(refused.into_iter().map(|((file, reason), lines)| {
+            let file = Path::new(OsStr::from_bytes(file)).display();
+            let first = lines.first().copied().unwrap_or_default();
+            let more = match lines.len() {
+                1 => String::new(),
+                count => format!(" and {}", units::counted(count as u64 - 1, "more line", "more lines")),
+            };
+            format!("{file}:{first}{more}: {reason}")
+        }));
         let mut written = BTreeSet::new();
         for (path, file) in &self.files {
             let Ok(file) = file else { continue };
@@ -233,6 +239,13 @@ impl SourceFiles {
         result.fixes = fixes.filter(|fix| fix.finding.edits.iter().any(is_written)).collect();
         result
     }
+}
+
+/// Returns the part of the launches of a finding that some lines request. An edit elsewhere, such as one of a variable, changes all.
+fn share_of(finding: &Finding, lines: &BTreeSet<(&Vec<u8>, u32)>) -> f64 {
+    let counts = lines.iter().map(|(file, line)| finding.requests.get(&((*file).clone(), *line)));
+    let count = counts.map(|count| count.copied()).sum::<Option<u32>>();
+    count.map_or(1.0, |count| f64::from(count) / finding.launches.len().max(1) as f64)
 }
 
 fn path_of(edit: &Edit) -> Result<PathBuf, String> {
@@ -370,6 +383,17 @@ mod tests {
 
     /// A time after that of all files.
     const LATER: i64 = i64::MAX;
+
+    #[test]
+    fn edits_are_as_much_of_a_fix_as_their_lines_request_launches() {
+        let file = b"configure".to_vec();
+        let mut finding = Finding::default();
+        finding.launches = (0..20).collect();
+        finding.requests = BTreeMap::from([((file.clone(), 2), 9), ((file.clone(), 7), 1)]);
+        let share = |lines: &[u32]| share_of(&finding, &lines.iter().map(|line| (&file, *line)).collect());
+        assert_eq!([share(&[7]), share(&[2, 7])], [0.05, 0.5]);
+        assert_eq!(share(&[3]), 1.0, "the line of a variable");
+    }
 
     #[test]
     fn only_regular_files_older_than_the_recording_are_read() {

@@ -24,6 +24,10 @@ pub(super) const MAX_IN_REPORT: usize = 3;
 const MAX_EDITS: usize = 4;
 /// Maximum number of other fixes that are shown for a finding.
 const MAX_ALTERNATIVES: usize = 2;
+/// Edits are the whole fix if their lines request at least this part of its launches.
+const ABOUT_ALL: f64 = 0.95;
+/// Edits are shown as the fix if their lines request at least this part of its launches.
+const MOST: f64 = 0.5;
 /// Precedes lines that another fix has changed, too, or that can only be changed after it.
 pub(super) const AFTER_OTHERS: &str = "with the other changes made:";
 /// The text if there is no advice. `analyze::explain::advice` defines the limits.
@@ -149,7 +153,7 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
         print_snippet(page, 5, &format!("  {}", text::escape(&advice.line)));
     }
     // The general form is only for lines that are not shown.
-    let has_all_lines = !advice.edited.is_empty() && advice.edited.iter().all(|edited| edited.change.is_ok());
+    let has_all_lines = has_most_lines(advice) && advice.edited.iter().all(|edited| edited.change.is_ok());
     for line in finding.fix.iter().filter(|_| !has_all_lines) {
         // A snippet must be typed exactly, so it keeps its indentation; a sentence may be wrapped.
         let escaped = text::escape(line.as_bytes());
@@ -191,12 +195,25 @@ fn print_alternative(page: &mut Page, alternative: &Advice, file: Option<&str>) 
     page.sentence(9, QUIET, &format!("saves {}; rule {rule}", amount(alternative.saving)));
 }
 
+/// Whether the edits are most of the fix.
+pub(super) fn has_most_lines(advice: &Advice) -> bool {
+    !advice.edited.is_empty() && advice.edited_share >= MOST
+}
+
 /// Prints the lines that the fix changes, as they are in the user's files. Returns whether there are any.
 fn print_edits(page: &mut Page, indent: usize, advice: &Advice, file: Option<&str>) -> bool {
     let is_edited = advice.edited.iter().any(|edited| edited.change.is_ok());
     if is_edited {
         let command = format!("spawnscope advise --patch{}", argument(file));
-        page.sentence(indent, PLAIN, &format!("-> `{command}` prints this change as a diff:"));
+        let part = match advice.edited_share {
+            share if share < ABOUT_ALL => {
+                let count = (share * advice.finding.launches.len() as f64).round() as u64;
+                let all = units::counted(advice.finding.launches.len() as u64, "launch", "launches");
+                format!("a part of this change, for {} of {all}, ", units::count(count))
+            }
+            _ => "this change ".to_owned(),
+        };
+        page.sentence(indent, PLAIN, &format!("-> `{command}` prints {part}as a diff:"));
         print_changed_lines(page, indent, advice, MAX_EDITS);
     }
     is_edited

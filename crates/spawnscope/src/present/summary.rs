@@ -241,7 +241,7 @@ fn print_cure(page: &mut Page, advice: &Advice, has_recipe: bool) {
     let has_places =
         advice.edited.len() > 1 || !advice.edited.iter().all(|edited| subject.contains(&advice::place(edited)));
     let most = if has_recipe && has_places { MAX_EDITS } else { 1 };
-    if advice::print_changed_lines(page, indent, advice, most) > 0 {
+    if advice::has_most_lines(advice) && advice::print_changed_lines(page, indent, advice, most) > 0 {
         return;
     }
     let finding = &advice.finding;

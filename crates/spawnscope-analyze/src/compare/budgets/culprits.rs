@@ -140,6 +140,7 @@ mod tests {
             alternatives: Vec::new(),
             line: Vec::new(),
             edited: Vec::new(),
+            edited_share: 1.0,
             patch: Vec::new(),
             is_edited_after_others: false,
         }

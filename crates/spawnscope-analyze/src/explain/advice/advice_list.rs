@@ -38,6 +38,8 @@ pub struct Advice {
     pub line: Vec<u8>,
     /// The edits of `finding` in the user's files. Empty until someone looks them up.
     pub edited: Vec<EditedLine>,
+    /// The part of the launches that lines with edits request.
+    pub edited_share: f64,
     /// The edits as a unified diff. Empty until someone looks them up.
     pub patch: Vec<u8>,
     /// Whether the edits are shown in lines that other advice has changed, or apply only after its edits.

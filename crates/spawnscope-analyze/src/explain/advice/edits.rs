@@ -46,7 +46,12 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
         Some(Change::Remove | Change::Builtin) => replaced(context, launches, finding.rule == "once"),
         _ => finding.edits.clone(),
     };
-    Finding { line: line_of(context, launches), ..finding.edits(edits) }
+    let site_of = |index: &u32| context.sites.call_site_of(*index as usize);
+    let mut requests = BTreeMap::new();
+    for (file, line) in launches.iter().filter_map(site_of).filter_map(|site| site.file.clone().zip(site.line)) {
+        *requests.entry((file, line)).or_default() += 1;
+    }
+    Finding { line: line_of(context, launches), requests, ..finding.edits(edits) }
 }
 
 /// Returns the line of a script or makefile that requests most of the launches, as an edit that changes nothing.

@@ -200,12 +200,13 @@ fn advice_item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
 
 fn fix_item(advice: &Advice, report: &Report) -> FixItem {
     let finding = &advice.finding;
-    let edits: Vec<FixPart> = advice.edited.iter().filter_map(edit_parts).flatten().collect();
+    let is_edited = advice::has_most_lines(advice);
+    let edits: Vec<FixPart> = advice.edited.iter().filter(|_| is_edited).filter_map(edit_parts).flatten().collect();
     FixItem {
         saving: format!("saves {}", advice::share_and_amount(advice.saving, report.advices.unrecorded)),
         sentence: finding.fix.first().map(|sentence| escape(sentence)).unwrap_or_default(),
         parts: if edits.is_empty() { fix_parts(&finding.fix) } else { edits },
-        patch: String::from_utf8_lossy(&advice.patch).into_owned(),
+        patch: String::from_utf8_lossy(if is_edited { &advice.patch } else { b"" }).into_owned(),
         is_edited_after_others: advice.is_edited_after_others,
     }
 }
