@@ -5,13 +5,14 @@
 use crate::model::launch::Launch;
 use crate::model::timeline::{ThreadIndex, Timelines};
 use crate::model::tree::Forest;
-use spawnscope_data::event::Nanos;
 use spawnscope_data::event::syscalls::numbers;
 use spawnscope_data::rows::Origin;
 
 /// System calls with which a shell reads the output of `$( )`.
 const READS: [u16; 3] = numbers(["read", "pread64", "readv"]);
 
+/// Maximum number of reads of a parent during a launch that are examined.
+const MAX_READS: usize = 16;
 /// Maximum number of siblings before and after a launch that are searched for one from the same
 /// line.
 const MAX_NEIGHBOURS: usize = 16;
@@ -102,15 +103,28 @@ fn launches_that_are_read(forest: &Forest<'_>, timelines: &Timelines) -> Vec<boo
     let reads_of = |thread: ThreadIndex| {
         let slices = timelines.slices(thread).iter();
         let reads = slices.filter(|slice| slice.syscall.is_some_and(|call| READS.contains(&call)));
-        reads.map(move |slice| (thread, slice.off))
+        reads.map(move |slice| (thread, slice.off, timelines.waker(&slice)))
     };
-    let reads: Vec<(ThreadIndex, Nanos)> = (0..timelines.threads.len() as ThreadIndex).flat_map(reads_of).collect();
+    let reads: Vec<_> = (0..timelines.threads.len() as ThreadIndex).flat_map(reads_of).collect();
     let is_read = |(index, launch): (usize, &Launch<'_>)| {
         let (created, ended) = launch.instants.created.get().zip(launch.end())?;
         let parent = forest.parent(index)? as ThreadIndex;
         let creator = timelines.threads[index].creator.get().unwrap_or(parent);
-        let first = reads.partition_point(|read| *read < (creator, created));
-        reads.get(first).filter(|(thread, off)| *thread == creator && *off < ended)
+        let first = reads.partition_point(|(thread, off, _)| (*thread, *off) < (creator, created));
+        let meanwhile = reads[first..].iter().take_while(|(thread, off, _)| *thread == creator && *off < ended);
+        let mut writers =
+            meanwhile.take(MAX_READS).map(|(.., waker)| waker.map(|waker| timelines.threads[waker as usize]));
+        writers.find(|writer| writer.is_none_or(|writer| is_of_same_line(forest, index, writer.launch as usize)))
     };
     forest.launches.iter().enumerate().map(|launch| is_read(launch).is_some()).collect()
+}
+
+/// Whether what ended a read is a launch, a descendant of it, or of another stage of its pipeline. make -j reads the answer of one command while
+/// it runs others.
+fn is_of_same_line(forest: &Forest<'_>, index: usize, writer: usize) -> bool {
+    let parent = forest.parent(index);
+    let mut above = std::iter::successors(Some(writer), |launch| forest.parent(*launch));
+    let sibling = above.find(|launch| forest.parent(*launch) == parent);
+    let stack = |launch: usize| forest.launches[launch].script_stack;
+    sibling.is_none_or(|sibling| sibling == index || stack(sibling) == stack(index))
 }

@@ -1,10 +1,10 @@
 //! Advice about recursive make.
 
 use spawnscope_analyze::explain::advice::AdviceList;
-use spawnscope_data::event::{LaunchId, Nanos, TaskId};
+use spawnscope_data::event::{Language, LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::WakerRow;
 
-use crate::builder::Spans;
+use crate::builder::{ROOT, Spans};
 use crate::recordings::fix_of;
 use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
 use crate::slices::{created, ended, slice};
@@ -62,6 +62,41 @@ fn directories_with_work_are_built_in_parallel() {
     let small = advice_on_compilers(500_000);
     assert!(is_silent(&small, "parallel"), "{small:?}");
     assert!(!is_silent(&small, "make-recursive"), "{small:?}");
+}
+
+/// A make with several jobs reads an answer while a recipe runs: the recipe does not write it.
+#[test]
+fn what_make_runs_while_it_reads_is_one_site() {
+    let mut serial = Serial::with_command(TOP[0], TOP);
+    for round in 0..COUNT {
+        // Every second one begins shortly before a function does.
+        let mkdir = match round % 2 {
+            0 => serial.launch(&Spans::USUAL, Some(("/usr/bin/mkdir", &["mkdir", "-p", "out"]))),
+            _ => {
+                let begins = serial.now() - 100_000;
+                let builder = &mut serial.builder;
+                let mkdir =
+                    builder.launch(ROOT, begins, &Spans::USUAL, Some(("/usr/bin/mkdir", &["mkdir", "-p", "out"])));
+                builder.row(mkdir).parent_task = Some(TaskId(ROOT.0));
+                let [born, ends] = [builder.row(mkdir).created, builder.row(mkdir).zombie].map(|at| at.unwrap().0);
+                let queue = Spans::USUAL.queue;
+                serial.slices.extend([created(mkdir.0, born, queue), ended(mkdir.0, born + queue, ends)]);
+                mkdir
+            }
+        };
+        let git = serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/git", &["git", "describe"])), READ);
+        for (launch, line) in [(mkdir, 5), (git, 1)] {
+            let line = serial.builder.line(Language::Make, "Makefile", line, "");
+            serial.builder.set_call_chain(launch, &[line]);
+        }
+    }
+    let found = advices(&serial.finish());
+    let count = |program: &[u8]| {
+        let mut all =
+            found.worth.iter().filter(|advice| advice.finding.example.first().is_some_and(|word| word == program));
+        all.next().map(|advice| advice.finding.launches.len() as u64)
+    };
+    assert_eq!([count(b"mkdir"), count(b"git")], [Some(COUNT); 2], "{found:?}");
 }
 
 #[test]
