@@ -8,6 +8,7 @@ use super::palette::{PLAIN, QUIET, TITLE};
 use super::{advice, episodes, findings, table, text, units, verdict, words};
 use crate::analyze::explain::advice::{Advice, AdviceList, Rejection};
 use crate::analyze::explain::report::Report;
+use crate::analyze::model::phases::Phase;
 use crate::analyze::path::groups::Group;
 use crate::event::Nanos;
 
@@ -35,11 +36,14 @@ const WITHOUT: &str = "saved without it";
 /// Explains the word, unless a sentence above does.
 const LEGEND: &str = "start-up: starting and ending a program, everything but its own run";
 /// Explains rows without a saving.
-const NO_SAVING: &str = "-: not predicted: too short, not among the eight longest, or the command";
+const NO_SAVING: &str = "-: not predicted: the command, or not among the eight that hold the most";
 /// Explains totals that are longer than the command.
 const NESTED_TOTALS: &str = "total: launches that run at the same time, or within each other, add up";
 /// Explains savings that are larger than the total.
 const SAVED_IN_PARENTS: &str = "saved without it: also what the launches cost their parents";
+
+/// Explains a start-up that is long because parents look late.
+const UNNOTICED: &str = "start-up: also the time from a program's end until its parent notices it";
 
 /// How much the text above the table says.
 #[derive(Clone, Copy)]
@@ -335,9 +339,13 @@ fn surprises(report: &Report, groups: &[&Group]) -> Vec<&'static str> {
     let is_shared = groups.iter().any(|group| group.depends.is_some_and(|saved| exceeds(saved, group.sums.total)));
     let is_predicted = |group: &&Group| group.depends.is_some();
     let is_partial = groups.iter().any(is_predicted) && !groups.iter().all(is_predicted);
+    let is_unnoticed = groups.iter().any(|group| {
+        let [reap, tax] = [group.sums.phases.get(Phase::Reap).time, group.sums.tax].map(Option::unwrap_or_default);
+        2 * reap.0 > tax.0 && tax.0 as f64 > SURPRISING * report.wall.0 as f64
+    });
     let surprises =
-        [is_nested.then_some(NESTED_TOTALS), is_shared.then_some(SAVED_IN_PARENTS), is_partial.then_some(NO_SAVING)];
-    surprises.into_iter().flatten().collect()
+        [(is_nested, NESTED_TOTALS), (is_shared, SAVED_IN_PARENTS), (is_unnoticed, UNNOTICED), (is_partial, NO_SAVING)];
+    surprises.into_iter().filter_map(|(is_shown, text)| is_shown.then_some(text)).collect()
 }
 
 fn print_rows(page: &mut Page, groups: &[&Group], unrecorded: Nanos) {
