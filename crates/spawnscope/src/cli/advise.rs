@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use super::analysis::with_timelines_of;
+use super::analysis::{predict_together, with_timelines_of};
 use super::args::{JsonArguments, RecordingArgument, WindowArguments};
 use super::source_files::SourceFiles;
 use super::{output, report};
@@ -32,6 +32,9 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
         return print_patch(&sources, &report, |changes| {
             with_timelines_of(&RecordingFile::open(file)?, part, &mut |_| {}, |input| Ok(input.saving(changes)))
         });
+    }
+    if arguments.rule.is_none() {
+        predict_together(&mut report.advices, file, part)?;
     }
     let typed = arguments.window.with_file(output::typed_name(file));
     let all = arguments.all || arguments.rule.is_some();

@@ -7,6 +7,7 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 
 use super::output::print_contradictions;
+use crate::analyze::explain::advice::AdviceList;
 use crate::analyze::model::timeline::Timelines;
 use crate::analyze::model::window::{Part, Window, WindowTitle, choose};
 use crate::analyze::path::critical_path::{Stretch, stretches};
@@ -55,6 +56,15 @@ impl Input<'_, '_> {
         let report = analyze::report_on(self.recording, self.forest, causes.as_ref(), group_by);
         (report, causes.map(|causes| causes.path))
     }
+}
+
+/// Predicts what the first pieces of advice save together, if the files of the user have changed which these are.
+pub fn predict_together(advices: &mut AdviceList, path: &Path, part: Part) -> Result<()> {
+    if let Some(changes) = advices.unpredicted() {
+        let file = RecordingFile::open(path)?;
+        advices.together = with_timelines_of(&file, part, &mut |_| {}, |input| Ok(input.saving(&changes)))?;
+    }
+    Ok(())
 }
 
 /// Reads a recording without its slices, and prints its contradictions.

@@ -73,10 +73,13 @@ fn render(input: Input<'_, '_>, part: Part, file: Option<&str>) -> Result<String
             (flames(recording, forest, path), report)
         },
     );
+    SourceFiles::look_up(&mut report);
+    if let Some(changes) = report.advices.unpredicted() {
+        report.advices.together = input.saving(&changes);
+    }
     report.waits = waits;
     report.info.contradictions = input.contradictions;
     report.window = input.window.filter(|_| part != Part::Whole);
-    SourceFiles::look_up(&mut report);
     let page = html::render(&html::Contents {
         report: &report,
         forest,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
 
-use super::analysis::{Input, with_timelines_of};
+use super::analysis::{Input, predict_together, with_timelines_of};
 use super::args::{JsonArguments, RecordingArgument, WindowArguments, named};
 use super::output;
 use super::output_file::OutputFile;
@@ -47,12 +47,14 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     let text = if arguments.json.json {
         arguments.json.text(&json::value(&report))?
     } else if arguments.full {
-        look_up_sources(&mut report);
+        look_up_sources(&mut report, file, part)?;
         output::with_glyphs(table::render(&report, &options))
     } else if arguments.by.is_some() || arguments.top.is_some() || !arguments.labels.is_empty() {
         output::with_glyphs(table::render_table(&report, &options))
     } else {
-        first_screen(&mut report, width, output::terminal_height(&io::stdout()), options.file)
+        look_up_sources(&mut report, file, part)?;
+        let height = output::terminal_height(&io::stdout());
+        output::with_glyphs(summary::render(&report, width, height, options.file))
     };
     output::print(&text, "report")
 }
@@ -65,23 +67,21 @@ pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json_file
     }
     if let Some(out) = out {
         let (width, height) = (output::width(&io::stderr()), output::terminal_height(&io::stderr()));
-        let text = first_screen(&mut report, width, height, output::typed_name(file).as_deref());
+        look_up_sources(&mut report, file, Part::Whole)?;
+        let text = output::with_glyphs(summary::render(&report, width, height, output::typed_name(file).as_deref()));
         out.write_all(text.as_bytes()).context("failed to write the report")?;
     }
     Ok(report.all.count)
 }
 
-fn first_screen(report: &mut Report, width: usize, height: Option<usize>, file: Option<&str>) -> String {
-    look_up_sources(report);
-    output::with_glyphs(summary::render(report, width, height, file))
-}
-
 /// Looks up the lines and edits of the advice that is printed.
-fn look_up_sources(report: &mut Report) {
-    match &mut report.busiest {
-        Some(busiest) => SourceFiles::look_up(busiest),
-        None => SourceFiles::look_up(report),
+fn look_up_sources(report: &mut Report, file: &Path, part: Part) -> Result<()> {
+    let (report, part) = match &mut report.busiest {
+        Some(busiest) => (&mut **busiest, Part::Main),
+        None => (report, part),
     };
+    SourceFiles::look_up(report);
+    predict_together(&mut report.advices, file, part)
 }
 
 /// Reads a part of a recording and reports on it. The report on a whole recording of a machine also contains its busiest episode.

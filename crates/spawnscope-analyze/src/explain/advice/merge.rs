@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use crate::explain::advice::advice_list::{Advice, AdviceList, Rejection};
 use crate::explain::advice::context::{DEPENDENT_SHARE, RuleContext};
 use crate::explain::advice::finding::Finding;
+use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
@@ -26,6 +27,8 @@ const MINOR: f64 = 0.25;
 const GUESSED_OF_PHASE: f64 = 0.5;
 /// Findings that save less than this share of the wall come after all larger ones.
 const SMALL_SHARE: f64 = 0.02;
+/// Number of findings whose fixes are replayed together.
+const MAX_TOGETHER: usize = 3;
 /// Launches hold most of the wall if this share depends on them.
 const MOST: f64 = 0.5;
 
@@ -109,6 +112,16 @@ impl AdviceList {
         }
         self.mark_overlaps();
     }
+
+    /// Returns the changes whose saving is `together`, if that is not known yet.
+    pub fn unpredicted(&self) -> Option<Vec<AppliedChange>> {
+        (self.together.is_none() && self.worth.len() > 1).then(|| changes_of_first(&self.worth))
+    }
+}
+
+/// Returns the changes of the first pieces of advice, whose savings are replayed together.
+pub(super) fn changes_of_first(all: &[Advice]) -> Vec<AppliedChange> {
+    all.iter().take(MAX_TOGETHER).flat_map(|advice| advice.finding.changes.iter().cloned()).collect()
 }
 
 /// Returns the advice about a cause, whose fixes are no longer what they were.

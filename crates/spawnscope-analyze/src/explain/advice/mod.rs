@@ -45,8 +45,6 @@ use spawnscope_data::parallel;
 /// A finding that is not worth fixing is reported only when its launches took more than this share
 /// of the wall.
 const NOTABLE_SHARE: f64 = 0.05;
-/// Number of findings whose fixes are replayed together.
-const MAX_TOGETHER: usize = 3;
 
 /// Everything that was found, before the savings are predicted.
 pub(crate) struct Found {
@@ -103,11 +101,7 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, found: Found, predictions: &
     list.distinguish_titles();
     list.name_owners();
     list.mark_overlaps();
-    if list.worth.len() > 1 {
-        let first = list.worth.iter().take(MAX_TOGETHER);
-        let changes: Vec<AppliedChange> = first.flat_map(|advice| advice.finding.changes.iter().cloned()).collect();
-        list.together = Some(context.whatif.predict(&changes).saving());
-    }
+    list.together = list.unpredicted().map(|changes| context.whatif.predict(&changes).saving());
     list
 }
 
