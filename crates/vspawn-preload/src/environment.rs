@@ -1,8 +1,9 @@
 //! The environment that a shell passes to its only command. dash and bash set PWD; bash also sets
-//! `_` and SHLVL; dash drops entries whose name is not a valid variable name. Both pass the
-//! variables on in the order of their hash tables, so that order is reproduced, too. If a variable
-//! changes what a shell does, the shell is used. All of this was measured with dash 0.5.12 and bash
-//! 5.2.15.
+//! `_` and SHLVL; dash drops entries whose name is not a valid variable name. If a variable changes
+//! what a shell does, the shell is used. All of this was measured with dash 0.5.12 and bash 5.2.15.
+//!
+//! Only the order of the variables differs: shells pass them on in the order of their hash tables,
+//! which has no meaning for a program.
 
 use libc::c_char;
 
@@ -11,12 +12,8 @@ use crate::strings::{PATH_LIMIT, PathBuffer, bytes, entries, is_directory, is_sa
 
 /// The largest number of variables. With more, the shell is used.
 pub const VARIABLES_MAX: usize = 512;
-/// The number of lists in bash's hash table of variables.
-const BASH_BUCKETS: usize = 1024;
-/// The number of lists in dash's hash table of variables.
-const DASH_BUCKETS: usize = 39;
-/// An index that marks the end of a list.
-const END_OF_LIST: u16 = u16::MAX;
+/// The size of the table of names that were seen, in bits.
+const SEEN_BITS: usize = 1024;
 
 /// Variables that both shells treat in a special way.
 const SPECIAL: [&[u8]; 7] = [b"OPTIND", b"PPID", b"LINENO", b"ENV", b"BASH_ENV", b"HISTSIZE", b"ATTY"];
@@ -63,9 +60,6 @@ const SPECIAL_TO_BASH: [&[u8]; 39] = [
     b"TEXTDOMAINDIR",
     b"UID",
 ];
-/// Variables that dash defines when it starts, in the order in which it inserts them at the heads
-/// of its lists.
-const INITIAL_IN_DASH: [&[u8]; 7] = [b"IFS", b"MAIL", b"MAILPATH", b"PATH", b"PS1", b"PS2", b"PS4"];
 /// The value of IFS that both shells start with, whatever their environment says. They pass it on
 /// if their environment has IFS.
 const INITIAL_IFS: &[u8] = b" \t\n";
@@ -75,14 +69,11 @@ const LOCALES: [&[u8]; 5] = [b"", b"C", b"POSIX", b"C.UTF-8", b"C.utf8"];
 
 /// The environment of a command, on the stack.
 pub struct Environment {
-    variables: [*const c_char; VARIABLES_MAX + 4],
+    /// The variables, ended by NULL.
+    variables: [*const c_char; VARIABLES_MAX + 5],
     count: usize,
-    /// The index of the first variable in each list of the shell's hash table.
-    heads: [u16; BASH_BUCKETS],
-    /// For each variable, the index of the next one in its list.
-    next: [u16; VARIABLES_MAX + 4],
-    /// The variables in the shell's order, ended by NULL.
-    ordered: [*const c_char; VARIABLES_MAX + 5],
+    /// A bit for each hash of a name. Names are compared only if the bit was set before.
+    seen: [bool; SEEN_BITS],
     /// The variable PWD, if it has to be set.
     working_directory: PathBuffer,
     /// bash's variable `_`.
@@ -100,18 +91,16 @@ pub struct ShellConditions<'a> {
 impl Environment {
     pub const fn new() -> Environment {
         Environment {
-            variables: [core::ptr::null(); VARIABLES_MAX + 4],
+            variables: [core::ptr::null(); VARIABLES_MAX + 5],
             count: 0,
-            heads: [END_OF_LIST; BASH_BUCKETS],
-            next: [END_OF_LIST; VARIABLES_MAX + 4],
-            ordered: [core::ptr::null(); VARIABLES_MAX + 5],
+            seen: [false; SEEN_BITS],
             working_directory: PathBuffer::new(),
             last_command: PathBuffer::new(),
         }
     }
 
     pub fn as_ptr(&self) -> *const *const c_char {
-        self.ordered.as_ptr()
+        self.variables.as_ptr()
     }
 
     /// Reads the environment that a shell would get. Returns `None` if only the shell can treat it
@@ -151,82 +140,46 @@ impl Environment {
                     has_level = true;
                     conditions.is_first_level = !is_level_positive(value)?;
                 }
+                // `finish` sets it.
+                b"_" if shell == Shell::Bash => continue,
                 _ => {}
             }
-            self.insert(shell, variable, name)?;
+            self.add(variable, name)?;
         }
         if !has_directory {
             let variable = self.set_working_directory()?;
-            self.insert(shell, variable, b"PWD")?;
+            self.add(variable, b"PWD")?;
         }
         if shell == Shell::Bash && !has_level {
-            self.insert(shell, c"SHLVL=0".as_ptr(), b"SHLVL")?;
+            self.add(c"SHLVL=0".as_ptr(), b"SHLVL")?;
         }
         Some(conditions)
     }
 
-    /// Puts the variables into the shell's order, with bash's `_` at the position where bash has
-    /// it.
+    /// Sets bash's `_`.
     pub fn finish(&mut self, shell: Shell, program: &[u8]) -> Option<()> {
-        if shell == Shell::Bash && !self.last_command.set(&[b"_=", program]) {
-            return None;
+        if shell == Shell::Bash {
+            self.last_command.set(&[b"_=", program]).then_some(())?;
+            self.add(self.last_command.as_ptr(), b"_")?;
         }
-        let mut count = 0;
-        let mut has_command = shell == Shell::Dash;
-        for head in self.heads.iter().take(bucket_count(shell)) {
-            let mut at = *head;
-            while let Some(variable) = self.variables.get(usize::from(at)) {
-                let mut variable = *variable;
-                // SAFETY: all variables are C strings.
-                if shell == Shell::Bash && unsafe { bytes(variable) }.starts_with(b"_=") {
-                    variable = self.last_command.as_ptr();
-                    has_command = true;
-                }
-                *self.ordered.get_mut(count)? = variable;
-                count += 1;
-                at = *self.next.get(usize::from(at))?;
-            }
-        }
-        if !has_command {
-            *self.ordered.get_mut(count)? = self.last_command.as_ptr();
-            count += 1;
-        }
-        *self.ordered.get_mut(count)? = core::ptr::null();
         Some(())
     }
 
-    /// Adds a variable at its position in the shell's hash table. Returns `None` for a duplicate
-    /// variable, or too many variables.
-    fn insert(&mut self, shell: Shell, variable: *const c_char, name: &[u8]) -> Option<()> {
-        let index = self.count;
-        if index >= VARIABLES_MAX + 2 {
-            return None;
-        }
-        *self.variables.get_mut(index)? = variable;
-        self.count += 1;
-        let bucket = bucket(shell, name);
-        let rank = rank(name);
-        // dash appends to a list, after its initial variables; bash inserts at the head.
-        let mut at = *self.heads.get(bucket)?;
-        let mut predecessor = END_OF_LIST;
-        while let Some(other) = self.variables.get(usize::from(at)) {
+    /// Adds a variable. Returns `None` for a duplicate variable, or too many variables.
+    fn add(&mut self, variable: *const c_char, name: &[u8]) -> Option<()> {
+        let hash = name.iter().fold(0_usize, |hash, byte| hash.wrapping_mul(31).wrapping_add(usize::from(*byte)));
+        let was_seen = core::mem::replace(self.seen.get_mut(hash % SEEN_BITS)?, true);
+        let has_name = |other: &*const c_char| {
             // SAFETY: all variables are C strings.
             let other = unsafe { bytes(*other) };
-            let other = other.split(|byte| *byte == b'=').next()?;
-            if other == name {
-                return None;
-            }
-            if shell == Shell::Dash && is_before_new(other, rank) {
-                predecessor = at;
-            }
-            at = *self.next.get(usize::from(at))?;
-        }
-        let link = match predecessor {
-            END_OF_LIST => self.heads.get_mut(bucket)?,
-            predecessor => self.next.get_mut(usize::from(predecessor))?,
+            other.strip_prefix(name).is_some_and(|rest| rest.first() == Some(&b'='))
         };
-        let successor = core::mem::replace(link, u16::try_from(index).ok()?);
-        *self.next.get_mut(index)? = successor;
+        // The last entry stays NULL.
+        if self.count > VARIABLES_MAX + 3 || was_seen && self.variables.iter().take(self.count).any(has_name) {
+            return None;
+        }
+        *self.variables.get_mut(self.count)? = variable;
+        self.count += 1;
         Some(())
     }
 
@@ -296,38 +249,4 @@ fn is_level_positive(value: &[u8]) -> Option<bool> {
     let is_number =
         matches!(value, [b'0'..=b'9'] | [b'1'..=b'9', b'0'..=b'9'] | [b'1'..=b'8', b'0'..=b'9', b'0'..=b'9']);
     is_number.then_some(value != b"0")
-}
-
-fn bucket_count(shell: Shell) -> usize {
-    match shell {
-        Shell::Dash => DASH_BUCKETS,
-        Shell::Bash => BASH_BUCKETS,
-    }
-}
-
-/// Returns the list of the shell's hash table that contains a name.
-fn bucket(shell: Shell, name: &[u8]) -> usize {
-    match shell {
-        Shell::Dash => {
-            let first = usize::from(name.first().copied().unwrap_or(0)) << 4;
-            name.iter().fold(first, |sum, byte| sum + usize::from(*byte)) % DASH_BUCKETS
-        }
-        Shell::Bash => {
-            name.iter().fold(2_166_136_261_u32, |hash, byte| hash.wrapping_mul(16_777_619) ^ u32::from(*byte)) as usize
-                & (BASH_BUCKETS - 1)
-        }
-    }
-}
-
-/// Returns the rank of a variable in its list of dash's hash table: the initial variables come
-/// first, the last inserted one before the others.
-fn rank(name: &[u8]) -> usize {
-    let position = INITIAL_IN_DASH.iter().position(|first| *first == name);
-    position.map_or(INITIAL_IN_DASH.len(), |position| INITIAL_IN_DASH.len() - 1 - position)
-}
-
-/// Whether another variable of the list comes before a new one with this rank.
-fn is_before_new(other: &[u8], new_rank: usize) -> bool {
-    let rank = rank(other);
-    rank < new_rank || (rank == new_rank && new_rank == INITIAL_IN_DASH.len())
 }

@@ -1,5 +1,5 @@
 /* Prints everything that a launched program can see of how it was launched. PROBE_STATUS and PROBE_SIGNAL determine how it ends; with
-   LAUNCH_GROUP, the signal is sent to the whole group. */
+   LAUNCH_GROUP, the signal is sent to the whole group. Variables are sorted, unless PROBE_UNSORTED is set. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -39,11 +39,18 @@ static void print_input(void) {
         printf("input [%.*s]\n", (int)read(0, line, sizeof line), line);
 }
 
+static int compare(const void *a, const void *b) { return strcmp(*(char **)a, *(char **)b); }
+
 int main(int argc, char **argv) {
     char directory[4096];
+    size_t variables = 0;
     for (int i = 0; i < argc; i++)
         printf("argument [%s]\n", argv[i]);
     print_descriptors();
+    while (environ[variables])
+        variables++;
+    if (!getenv("PROBE_UNSORTED"))
+        qsort(environ, variables, sizeof *environ, compare);
     for (char **variable = environ; *variable; variable++)
         if (strncmp(*variable, "SPAWNSCOPE_ACCEL=", 17))
             printf("variable [%s]\n", *variable);

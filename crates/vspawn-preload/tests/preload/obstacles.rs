@@ -69,11 +69,12 @@ fn other_libraries_and_the_order_of_the_variables_are_kept() {
     let directory = Directory::new();
     let value = format!("libm.so.6 {}:libdl.so.2", library().display());
     let setting = Setting::new("execve", "./probe").with("LD_PRELOAD", &value).with("A", "1").with("Z", "2");
+    let setting = setting.with("PROBE_UNSORTED", "1");
     let [off, on] = [false, true].map(|with| directory.run(&setting, &[b"x"], with).output);
     assert_eq!(off, on, "the probe is static");
     assert!(on.contains("[LD_PRELOAD=libm.so.6:libdl.so.2]\nvariable"), "{on}");
     let names: Vec<_> = on.lines().filter_map(|line| line.strip_prefix("variable [")?.split('=').next()).collect();
-    assert_eq!(names, ["A", "LD_PRELOAD", "PATH", "Z"]);
+    assert_eq!(names, ["A", "LD_PRELOAD", "PATH", "PROBE_UNSORTED", "Z"]);
 }
 
 /// As after a chroot, or without the right to read the library: the loader would print an error.
