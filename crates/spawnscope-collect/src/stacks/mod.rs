@@ -1,8 +1,8 @@
 //! Turns the stacks that a collector copies into native call chains. `mappings` says which file's code is mapped where. `files` opens the
 //! files as the process sees them, and `opener` does so without delay. `bounded` limits how much of a file is read, and `modules` caches the
 //! open files. `tables` reads their unwind tables, with which `unwind` walks a stack. `symbols` finds the names of functions in files,
-//! `perf_map` those of generated code, and `kernel` those of kernel code. This file owns the threads that do all this, so that the reading of
-//! events is not delayed.
+//! and `kernel` those of kernel code. Code that a process generates has no names. This file owns the threads that do all this, so that the
+//! reading of events is not delayed.
 
 mod bounded;
 mod files;
@@ -10,7 +10,6 @@ mod kernel;
 mod mappings;
 mod modules;
 mod opener;
-mod perf_map;
 mod processor;
 mod recent;
 mod symbols;
@@ -49,8 +48,6 @@ pub(super) enum StackInput {
     UnreadImage { image: ImageId, pid: Pid, start_stack: u64 },
     /// The file of a mapping that follows. It is added by `opener`.
     File { id: FileId, file: File },
-    /// The file with the names of the code that a process generated. It is added by `opener`.
-    PerfMap { image: ImageId, file: File },
 }
 
 /// The stack of a thread that requested a launch or was sampled.
@@ -220,6 +217,6 @@ impl StackInput {
     }
 
     fn files(&self) -> usize {
-        usize::from(matches!(self, StackInput::File { .. } | StackInput::PerfMap { .. }))
+        usize::from(matches!(self, StackInput::File { .. }))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::mappings::{self, FileId, ImageId};
 use super::recent::RecentMap;
-use super::{CopiedStack, MAX_WAITING_FILES, MappingSource, SharedCounts, StackInput, files, perf_map};
+use super::{CopiedStack, MAX_WAITING_FILES, MappingSource, SharedCounts, StackInput, files};
 use spawnscope_data::event::Pid;
 
 /// Number of images that are remembered. A process has a new image each time it maps code.
@@ -15,18 +15,12 @@ const IMAGES: usize = 4096;
 pub(super) struct Opener {
     mapping_source: MappingSource,
     files: RecentMap<FileId, ()>,
-    perf_maps: RecentMap<ImageId, ()>,
     images: RecentMap<ImageId, ()>,
 }
 
 impl Opener {
     pub(super) fn new(mapping_source: MappingSource) -> Opener {
-        Opener {
-            mapping_source,
-            files: RecentMap::new(MAX_WAITING_FILES),
-            perf_maps: RecentMap::new(MAX_WAITING_FILES),
-            images: RecentMap::new(IMAGES),
-        }
+        Opener { mapping_source, files: RecentMap::new(MAX_WAITING_FILES), images: RecentMap::new(IMAGES) }
     }
 
     /// Passes the input on, preceded by the mappings and files that it needs.
@@ -103,19 +97,12 @@ impl Opener {
         }
     }
 
-    /// Opens the file of a mapping or, for generated code, the file with the names of such code. Returns `None` if it was opened before.
+    /// Opens the file of a mapping. Returns `None` if it was opened before.
     fn open_file(&mut self, input: &StackInput) -> Option<StackInput> {
-        let StackInput::Mapping { image, pid, mapping } = input else {
+        let StackInput::Mapping { pid, mapping, .. } = input else {
             return None;
         };
-        let Some(id) = mapping.file.as_ref().map(|file| file.id) else {
-            if self.perf_maps.get(image).is_some() {
-                return None;
-            }
-            self.perf_maps.insert(*image, ());
-            let file = perf_map::open(*pid)?;
-            return Some(StackInput::PerfMap { image: *image, file });
-        };
+        let id = mapping.file.as_ref()?.id;
         if self.files.get(&id).is_some() {
             return None;
         }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::kernel::{self, KernelNames};
 use super::mappings::{self, Image, ImageId};
 use super::modules::Modules;
-use super::perf_map::PerfMaps;
 use super::recent::RecentMap;
 use super::unwind::{CodeAddress, CodeOrigin, Memory, WalkResult, Walker};
 use super::{CopiedStack, StackInput};
@@ -27,7 +26,6 @@ pub(super) struct Worker {
     images: RecentMap<ImageId, Rc<Image>>,
     modules: Modules,
     walker: Walker,
-    perf_maps: PerfMaps,
     /// Chains by the walked addresses and by whether the thread was waiting.
     chains: RecentMap<(WalkResult, bool), Arc<Chain>>,
     kernel: KernelNames,
@@ -42,7 +40,6 @@ impl Default for Worker {
             images: RecentMap::new(IMAGES),
             modules: Modules::default(),
             walker: Walker::default(),
-            perf_maps: PerfMaps::default(),
             chains: RecentMap::new(CHAINS),
             kernel: KernelNames::default(),
             early: VecDeque::new(),
@@ -56,7 +53,6 @@ impl Worker {
     pub(super) fn process(&mut self, input: StackInput) -> Vec<Event> {
         match input {
             StackInput::File { id, file } => self.modules.add(id, file),
-            StackInput::PerfMap { image, file } => self.perf_maps.add(image, file),
             StackInput::Mapping { image, mapping, .. } => match self.images.get(&image) {
                 Some(known) => Rc::make_mut(known).add(mapping),
                 None => self.images.insert(image, Rc::new(Image::with_mappings(vec![mapping]))),
@@ -127,16 +123,13 @@ impl Worker {
         let walked = &key.0;
         let mut frames = Vec::with_capacity(walked.addresses.len());
         for address in &walked.addresses {
-            self.add_frames(address, stack, &mut frames);
+            self.add_frames(address, &mut frames);
         }
         if is_waiting {
             kernel::remove_switch(&mut frames);
         }
         let chain = Arc::new(Chain { frames, is_truncated: walked.is_truncated });
-        // Do not cache chains with generated code, because the code at an address may change.
-        if walked.addresses.iter().all(|address| address.code != CodeOrigin::Memory) {
-            self.chains.insert(key, Arc::clone(&chain));
-        }
+        self.chains.insert(key, Arc::clone(&chain));
         Some(chain)
     }
 
@@ -183,7 +176,7 @@ impl Worker {
             .or_else(|| mappings::read(stack.pid, stack.start_stack).map(|read| Rc::new(Image::with_mappings(read))))
     }
 
-    fn add_frames(&mut self, at: &CodeAddress, stack: &CopiedStack, frames: &mut Vec<Frame>) {
+    fn add_frames(&mut self, at: &CodeAddress, frames: &mut Vec<Frame>) {
         if let Some(known) = self.frames_by_address.get(at) {
             frames.extend_from_slice(known);
             return;
@@ -205,11 +198,7 @@ impl Worker {
                 self.frames_by_address.insert(at.clone(), [frame.clone()].into());
                 frames.push(frame);
             }
-            CodeOrigin::Memory => {
-                let address = at.address - u64::from(at.is_return);
-                let function = self.perf_maps.name(stack, address);
-                frames.push(Frame { function, ..plain });
-            }
+            CodeOrigin::Memory => frames.push(plain),
         }
     }
 }
