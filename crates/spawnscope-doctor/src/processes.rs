@@ -15,9 +15,6 @@ pub(super) struct Process {
     parent: u32,
     /// Resident anonymous memory, whose page tables a fork copies.
     pub(super) anonymous_bytes: u64,
-    /// Private writable memory, resident or not. A fork may have to commit as much memory again for
-    /// the child.
-    pub(super) data_bytes: u64,
 }
 
 impl Process {
@@ -41,13 +38,10 @@ pub(super) fn child_counts(processes: &[Process]) -> HashMap<u32, u64> {
 
 fn read(machine: &Machine, pid: u32) -> Option<Process> {
     let status = machine.text(format!("/proc/{pid}/status"))?;
-    let [anonymous_bytes, data_bytes] =
-        ["RssAnon", "VmData"].map(|name| field_bytes(&status, name).unwrap_or_default());
     Some(Process {
         pid,
         name: field(&status, "Name")?.to_owned(),
         parent: field(&status, "PPid")?.parse().ok()?,
-        anonymous_bytes,
-        data_bytes,
+        anonymous_bytes: field_bytes(&status, "RssAnon").unwrap_or_default(),
     })
 }

@@ -27,7 +27,6 @@ fn healthy_tree() -> Tree {
         .file("proc/self/mountinfo", "1 0 0:1 / / rw - ext4 /dev/vda rw\n")
         .file("proc/self/status", "Name:\tx\nUid:\t0\t0\t0\t0\nSeccomp:\t0\n")
         .file("proc/self/limits", "Max open files            1024                 1048576              files\n")
-        .file("proc/sys/vm/overcommit_memory", "0\n")
         .file("proc/meminfo", "MemTotal: 8000000 kB\nSwapTotal: 0 kB\n")
         .file("proc/loadavg", "0.1 0.1 0.1 1/100 200\n")
         .file("proc/cpuinfo", "flags\t: fpu vme\n")

@@ -128,13 +128,4 @@ fn check_mount(what: &str, directory: &str, mount: &Mount, remote_scan: Option<&
                 .fix_cost("the copies, and space for them"),
         );
     }
-    if mount.has_option("noexec") && what.contains("temporary") {
-        findings.add(
-            Finding::note(format!("{what} refuses to execute programs"))
-                .evidence(format!("{location} with the option noexec"))
-                .evidence("installers and build tools that run programs there fail, or fall back to a slower method")
-                .fix("for such a tool, set TMPDIR to a directory of your own rather than change the mount")
-                .fix_cost("none; the mount option was set for a reason"),
-        );
-    }
 }

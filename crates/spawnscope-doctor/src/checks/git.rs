@@ -1,5 +1,5 @@
 //! Programs that git launches in the repository of the working directory: hooks that run in nearly
-//! every command, a file-system monitor, and filters that are started once per file.
+//! every command, and a file-system monitor.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,11 +31,8 @@ pub(super) fn run(examination: &Examination<'_>, programs: &Programs, findings: 
     };
     let launch = examination.measured.launch.exec_dynamic;
     repository.hooks(&hooks, launch, findings);
-    // The monitor comes last, since timing `git status` may take long.
-    for check in [Repository::filters, Repository::monitor] {
-        if let Err(why) = check(&repository, findings) {
-            return hanging::report(findings, "git", "git config", why);
-        }
+    if let Err(why) = repository.monitor(findings) {
+        hanging::report(findings, "git", "git config", why);
     }
 }
 
@@ -130,37 +127,6 @@ impl Repository<'_> {
         let mut command = self.machine.command(&self.git);
         command.env("GIT_OPTIONAL_LOCKS", "0").args(options).args(["status", "--porcelain"]);
         command
-    }
-
-    fn filters(&self, findings: &mut Findings) -> Result<(), RunError> {
-        let Some(listed) = self.query(&["config", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$"])? else {
-            return Ok(());
-        };
-        let keys: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
-        let mut per_file: Vec<String> = keys
-            .iter()
-            .filter_map(|key| Some(key.strip_prefix("filter.")?.rsplit_once('.')?.0.to_owned()))
-            .filter(|name| !keys.contains(&format!("filter.{name}.process").as_str()))
-            .collect();
-        per_file.sort_unstable();
-        per_file.dedup();
-        if per_file.is_empty() {
-            return Ok(());
-        }
-        findings.add(
-            Finding::note(format!(
-                "git launches {} once per file: {}",
-                if per_file.len() == 1 { "a filter" } else { "these filters" },
-                per_file.join(", ")
-            ))
-            .evidence(
-                "a filter with `clean` or `smudge`, but without `process`, is launched for each file; with `process`, one program \
-                 serves all files",
-            )
-            .fix("give each filter a `process` command (`git lfs install` does); `git help attributes` describes the protocol")
-            .fix_cost("the program of a filter must implement git's protocol"),
-        );
-        Ok(())
     }
 }
 

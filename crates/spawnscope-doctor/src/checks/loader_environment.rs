@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::values;
-use crate::programs::{Capture, Programs, RunTime};
+use crate::programs::RunTime;
 use crate::{Examination, Finding, Findings, Machine, Measured};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -18,8 +18,6 @@ const VARIABLES: [(&str, &str); 6] = [
     ("LD_DEBUG", "the loader logs its work"),
     ("LD_PROFILE", "calls into a library are counted"),
 ];
-/// Variables that name libraries.
-const LIBRARY_VARIABLES: [&str; 2] = ["LD_PRELOAD", "LD_AUDIT"];
 /// Variables that add this much to a launch are a problem.
 const MIN_PROBLEM: Nanos = Nanos(50_000);
 
@@ -32,25 +30,21 @@ pub(crate) fn variables(machine: &Machine) -> impl Iterator<Item = (&'static str
     VARIABLES.iter().filter_map(|(name, _)| Some((*name, machine.variable_text(name)?)))
 }
 
-pub(super) fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
+pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
     check_preload_file(examination.machine, findings);
     let set: Vec<(&str, String)> = variables(examination.machine).collect();
     if !set.is_empty() {
-        findings.add(variables_finding(examination, programs, &set));
+        findings.add(variables_finding(examination, &set));
     }
 }
 
-fn variables_finding(examination: &Examination<'_>, programs: &Programs, set: &[(&str, String)]) -> Finding {
+fn variables_finding(examination: &Examination<'_>, set: &[(&str, String)]) -> Finding {
     let machine = examination.machine;
     let with = time_with_variables(examination.measured);
     let times = with.zip(examination.measured.without_loader_variables);
     let more = times.map(|(with, without)| with.excess_over(without));
     let missing: Vec<String> = set.iter().flat_map(|(name, value)| missing_paths(machine, name, value)).collect();
-    let faults = [
-        (!missing.is_empty()).then(|| format!("missing: {}", missing.join(", "))),
-        unloadable_libraries(machine, programs, &missing),
-        relative_directory(set),
-    ];
+    let faults = [(!missing.is_empty()).then(|| format!("missing: {}", missing.join(", "))), relative_directory(set)];
     let matters = faults.iter().any(Option::is_some) || more.is_some_and(|more| more.time >= MIN_PROBLEM);
     let names = set.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let changes = if set.len() == 1 { "changes" } else { "change" };
@@ -70,29 +64,6 @@ fn variables_finding(examination: &Examination<'_>, programs: &Programs, set: &[
         .fix("set them only for the program that needs them (`LD_PRELOAD=... program`), not for the whole environment")
         .fix("instead of LD_LIBRARY_PATH, use a line in /etc/ld.so.conf.d and ldconfig, or an rpath in the program")
         .fix_cost("each program that needs the variables must then be given them separately")
-}
-
-/// Returns the libraries that glibc's loader fails to load when `true` is started, according to its
-/// messages, except for missing ones. Other loaders print other messages, which are ignored.
-fn unloadable_libraries(machine: &Machine, programs: &Programs, missing: &[String]) -> Option<String> {
-    LIBRARY_VARIABLES.iter().find_map(|name| machine.variable(name))?;
-    let ran = programs.run(machine.command(machine.program("true")?), Capture::Stderr).ok()?;
-    let mut refused: Vec<String> = ran
-        .output
-        .lines()
-        .filter_map(|line| {
-            let (library, rest) = line.strip_prefix("ERROR: ld.so: object '")?.split_once('\'')?;
-            let why = rest.rsplit_once(": ignored").map_or(rest, |(why, _)| why);
-            let why = why.rsplit_once(['(', ':']).map_or(why, |(_, why)| why);
-            let is_new = !missing.iter().any(|path| path == library);
-            let why = why.trim_matches([' ', ')', ';', '.']);
-            is_new.then(|| format!("{} ({why})", values::without_secrets(library)))
-        })
-        .collect();
-    refused.sort_unstable();
-    refused.dedup();
-    (!refused.is_empty())
-        .then(|| format!("cannot be loaded, as each program reports at its start: {}", refused.join(", ")))
 }
 
 /// Returns evidence if LD_LIBRARY_PATH depends on the working directory. An empty entry means the

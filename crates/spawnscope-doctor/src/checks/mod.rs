@@ -11,7 +11,6 @@ mod large_parents;
 pub(super) mod loader_cache;
 pub(super) mod loader_environment;
 mod open_files;
-mod overcommit;
 mod scanners;
 mod search_path;
 mod shims;
@@ -42,7 +41,7 @@ const fn check(id: &'static str, examines: &'static str, run: Run) -> Check {
 }
 
 /// All checks, in the order in which they run.
-pub static ALL: [Check; 11] = {
+pub static ALL: [Check; 10] = {
     use Run::{Reading, StartingPrograms};
     [
         check(
@@ -54,7 +53,7 @@ pub static ALL: [Check; 11] = {
         check(
             "loader-environment",
             "LD_ variables and /etc/ld.so.preload, and the time that they cost",
-            StartingPrograms(loader_environment::run),
+            Reading(loader_environment::run),
         ),
         check(
             "search-path",
@@ -68,8 +67,7 @@ pub static ALL: [Check; 11] = {
         ),
         check("open-files", "RLIMIT_NOFILE, for programs that close all descriptors", Reading(open_files::run)),
         check("large-parents", "large shells, and the page tables that their forks copy", Reading(large_parents::run)),
-        check("overcommit", "vm.overcommit_memory, for a fork of the largest process", Reading(overcommit::run)),
-        check("git", "git's hooks, core.fsmonitor and filters, in the working directory", StartingPrograms(git::run)),
+        check("git", "git's hooks and core.fsmonitor, in the working directory", StartingPrograms(git::run)),
         check(
             "interpreters",
             "Python's start with and without site-packages; start-up options of other interpreters",

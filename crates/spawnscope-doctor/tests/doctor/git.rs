@@ -1,4 +1,4 @@
-//! Tests of doctor's check of git: the hooks, monitors and filters of a repository, and the time of
+//! Tests of doctor's check of git: the hooks and monitors of a repository, and the time of
 //! `git status`.
 
 use std::process::Command;
@@ -7,7 +7,7 @@ use spawnscope_doctor::Severity;
 
 use crate::attempts::best_of_three;
 use crate::launched::{find_problem_longer_than, installed_machine, with_little_time, with_programs};
-use crate::tree::{Tree, diagnose, expect, expect_finding, usual_measurements};
+use crate::tree::{Tree, diagnose, expect, expect_finding, expect_nothing, usual_measurements};
 
 fn repository() -> Tree {
     let tree = Tree::new();
@@ -47,22 +47,13 @@ fn frequent_hooks_of_a_repository_are_problems() {
 }
 
 #[test]
-fn a_monitor_that_is_a_program_is_timed_and_filters_without_a_process_are_noted() {
+fn a_monitor_that_is_a_program_is_timed() {
     let tree = repository().file("monitor", "#!/bin/sh\n/bin/sleep 0.05\nexit 1\n").mode("monitor", 0o755);
     configure(&tree, "core.fsmonitor", tree.root().join("monitor").to_str().unwrap());
     let finding = find_problem_longer_than("git", &installed_machine(&tree), &["core.fsmonitor="], 40_000_000);
     assert!(finding.fix[0].contains("core.fsmonitor"), "{finding:?}");
     configure(&tree, "core.fsmonitor", "TRUE");
-    configure(&tree, "filter.one.clean", "cat");
-    configure(&tree, "filter.two.smudge", "cat");
-    configure(&tree, "filter.two.process", "two");
-    expect_finding(
-        "git",
-        &installed_machine(&tree),
-        &usual_measurements(),
-        Severity::Note,
-        &["a filter once per file: one"],
-    );
+    expect_nothing("git", &installed_machine(&tree), &usual_measurements());
 }
 
 #[test]

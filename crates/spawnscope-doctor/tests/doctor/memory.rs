@@ -1,10 +1,9 @@
-//! Tests of the checks `large-parents` and `overcommit`: processes whose fork would be slow, or
-//! refused for lack of memory.
+//! Tests of the check `large-parents`: processes whose fork would be slow.
 
 use spawnscope_data::event::Nanos;
 use spawnscope_doctor::Severity;
 
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, fix, usual_measurements};
+use crate::tree::{Tree, expect_finding, expect_nothing, fix, usual_measurements};
 
 /// Returns a machine with a process of this size that has a child, and without any huge pages.
 fn with_process(process: &str, mebibytes: u64) -> Tree {
@@ -65,22 +64,4 @@ fn the_lower_bound_of_page_times_counts_because_load_only_adds_time() {
     }
     expect_nothing("large-parents", &machine.machine(), &measured);
     expect_finding("large-parents", &machine.machine(), &usual_measurements(), Severity::Problem, &["bash"]);
-}
-
-fn with_overcommit_mode(mode: u32, mebibytes: u64) -> Tree {
-    Tree::new()
-        .process(10, 1, "server", mebibytes)
-        .file("proc/sys/vm/overcommit_memory", format!("{mode}\n"))
-        .file("proc/meminfo", "CommitLimit:     6000000 kB\nCommitted_AS:    5000000 kB\n")
-}
-
-#[test]
-fn a_fork_that_cannot_commit_its_memory_is_a_problem() {
-    let words = ["server (process 10)", "vm.overcommit_memory is 2", "ENOMEM"];
-    let refused = with_overcommit_mode(2, 4096);
-    expect_finding("overcommit", &refused.machine(), &usual_measurements(), Severity::Problem, &words);
-    for tree in [with_overcommit_mode(2, 512), with_overcommit_mode(0, 4096), with_overcommit_mode(1, 4096)] {
-        expect_nothing("overcommit", &tree.machine(), &usual_measurements());
-    }
-    assert_eq!(diagnose("overcommit", &Tree::new().machine(), &usual_measurements()).not_examined.len(), 1);
 }
