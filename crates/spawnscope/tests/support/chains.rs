@@ -42,6 +42,50 @@ pub fn chain_of<'a>(chains: &'a [(String, String)], label: &str) -> &'a str {
     &found[0].1
 }
 
+/// The chain of a label that no launch has.
+pub const NOT_LAUNCHED: &str = "not launched";
+
+/// The constructs for which bash and zsh fork alike.
+pub const FORKS: &str = "\
+f() {
+@t in_f\"$1\"
+}
+x=$(@t substituted1; @t substituted2; :)
+x=$(f 1; :)
+x=`@t backquoted; :`
+@t pipe1 | @t pipe2 | @t pipe3
+@t background &
+wait
+(@t subshell1; @t subshell2; :)
+f 2 | @t behind_f
+f 3 &
+wait
+(f 4; :)
+for i in $(@t in_words; :); do :; done
+if @t condition; then @t body; fi
+case $(@t subject; :) in *) @t branch ;; esac
+[[ $(@t tested; :) ]]
+time @t timed 2>/dev/null
+! @t negated
+@t here <<< $(@t here_string; :)
+echo $(echo $(@t nested; :); :)
+a && @t never || @t either
+";
+pub const IN_FORKS: [(&str, &str); 5] = [
+    ("in_f1", "main.sh:2 f < main.sh:5"),
+    ("in_f2", "main.sh:2 f < main.sh:11"),
+    ("in_f3", "main.sh:2 f < main.sh:12"),
+    ("in_f4", "main.sh:2 f < main.sh:14"),
+    ("never", NOT_LAUNCHED),
+];
+
+/// Returns the label after the program's name, unless it contains a variable: `in_f` of ` in_f; :)`, `list` of `', 'list'`.
+fn plain_label(after: &str) -> Option<&str> {
+    let label = after.strip_prefix("', '").or_else(|| after.strip_prefix(' '))?;
+    let end = label.find(|each: char| !each.is_alphanumeric() && each != '_').unwrap_or(label.len());
+    (end > 0 && !label[end..].starts_with(['"', '$'])).then(|| &label[..end])
+}
+
 /// A shell that runs the scripts of a test.
 pub struct Shell {
     program: PathBuf,
@@ -87,6 +131,24 @@ impl Shell {
     #[track_caller]
     pub fn expect(&self, script: &str, other_files: &[(&str, &str)], truth: &[(&str, &str)]) {
         self.expect_and_list(script, other_files, truth);
+    }
+
+    /// Like `expect`, for a script in which each launch with a plain label has the line of that label, if `truth` says nothing else.
+    #[track_caller]
+    pub fn expect_own_lines(&self, script: &str, truth: &[(&str, &str)]) {
+        let own = (1..).zip(script.lines()).flat_map(|(number, line)| {
+            let labels = line.split("@t").skip(1).filter_map(plain_label);
+            labels.map(move |label| (label, format!("main.sh:{number}")))
+        });
+        let own = own.filter(|(label, _)| truth.iter().all(|(other, _)| other != label));
+        let own: Vec<(&str, String)> = own.collect();
+        let expected = truth.iter().copied().filter(|(_, chain)| *chain != NOT_LAUNCHED);
+        let all: Vec<(&str, &str)> =
+            own.iter().map(|(label, chain)| (*label, chain.as_str())).chain(expected).collect();
+        let chains = self.expect_and_list(script, &[], &all);
+        for (label, _) in truth.iter().filter(|(_, chain)| *chain == NOT_LAUNCHED) {
+            assert!(chains.iter().all(|(launched, _)| launched != label), "{label} in {chains:#?}");
+        }
     }
 
     /// Like `expect`, but also returns the chains of all launches.
