@@ -5,24 +5,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::{Arg, Command, CommandFactory};
+use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::args::Arguments;
-
-/// The text on the overhead of recording. A test compares its figures with README.md.
-const OVERHEAD: &str = "\
-Starting and finishing takes 189 ms (quartiles 172 to 202). When recorded, a storm
-of launches (bash, 1,000 x /bin/true) takes 1.06 (quartiles 1.01 to 1.08) times
-as long, with --stacks 1.09 (quartiles 1.06 to 1.14), and GNU hello's cold
-configure 1.01 (quartiles 0.99 to 1.05). For each of 4,000 launches through
-xargs, 334 bytes are stored. A program that mostly makes system calls can take
-twice as long.
-
-These are medians on 2 shared virtual CPUs. Measure on your machine, in the
-source tree: benchmarks/overhead.py --only start_and_finish; also storm,
-storm_with_stacks, configure and losses.";
 
 pub fn write_pages(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("failed to create {}", directory.display()))?;
@@ -63,53 +50,15 @@ fn render(page: &Man, command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
         }
     }
     if !notes.is_empty() {
-        write_paragraphs("NOTES", notes, text)?;
-    }
-    if command.get_name() == "record" {
-        write_paragraphs("OVERHEAD", OVERHEAD.split("\n\n"), text)?;
+        write_paragraphs("NOTES", &notes, text)?;
     }
     Ok(())
 }
 
-/// Writes the synopsis. That of clap_mangen lists options without their values.
+/// Writes the usage of the help text. The synopsis of clap_mangen lists options without their values.
 fn write_synopsis(command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
-    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
-    let mut parts = vec![format!("\\fB{}\\fR", escape_roff(name))];
-    let options = command.get_arguments().filter(|argument| !argument.is_positional() && !argument.is_hide_set());
-    for option in options {
-        let short = option.get_short().map(|short| format!("\\fB\\-{short}\\fR"));
-        let long = option.get_long().map(|long| format!("\\fB{}\\fR", escape_roff(&format!("--{long}"))));
-        let names: Vec<String> = short.into_iter().chain(long).collect();
-        let value = if option.get_action().takes_values() { values(option) } else { String::new() };
-        let names = format!("{}{value}", names.join("|"));
-        parts.push(if option.is_required_set() { names } else { format!("[{names}]") });
-    }
-    for argument in command.get_positionals() {
-        let several = if argument.get_num_args().is_some_and(|count| count.max_values() > 1) { "..." } else { "" };
-        let name = format!("{}{several}", placeholders(argument));
-        parts.push(if argument.is_required_set() { name } else { format!("[{name}]") });
-    }
-    if command.get_subcommands().any(|verb| !verb.is_hide_set()) {
-        parts.push("\\fICOMMAND\\fR".to_owned());
-    }
-    writeln!(text, ".SH SYNOPSIS\n{}", parts.join(" "))
-}
-
-/// Returns the value part of an option: ` S`, ` ID...`, `[=SEL]`.
-fn values(option: &Arg) -> String {
-    let count = option.get_num_args().unwrap_or_default();
-    let names = placeholders(option);
-    match (count.min_values(), count.max_values()) {
-        (0, _) => format!("[={names}]"),
-        (_, 1) => format!(" {names}"),
-        _ => format!(" {names}..."),
-    }
-}
-
-fn placeholders(argument: &Arg) -> String {
-    let names = argument.get_value_names().unwrap_or_default();
-    let names: Vec<String> = names.iter().map(|name| format!("\\fI{}\\fR", escape_roff(name))).collect();
-    names.join(" ")
+    let usage = command.clone().render_usage().to_string();
+    write_lines("SYNOPSIS", &usage.trim_start_matches("Usage: ").replace("\n       ", "\n"), text)
 }
 
 /// Writes lines verbatim, without the indentation of the help text: the section macro indents them.
@@ -119,12 +68,8 @@ fn write_lines(heading: &str, lines: &str, text: &mut Vec<u8>) -> io::Result<()>
 }
 
 /// Writes paragraphs that the man page viewer fills to the terminal's width.
-fn write_paragraphs<'a>(
-    heading: &str,
-    paragraphs: impl IntoIterator<Item = &'a str>,
-    text: &mut Vec<u8>,
-) -> io::Result<()> {
-    let paragraphs: Vec<String> = paragraphs.into_iter().map(escape_roff).collect();
+fn write_paragraphs(heading: &str, paragraphs: &[&str], text: &mut Vec<u8>) -> io::Result<()> {
+    let paragraphs: Vec<String> = paragraphs.iter().map(|paragraph| escape_roff(paragraph)).collect();
     // roff would treat a line that begins with a dot as a request.
     let paragraphs = paragraphs.iter().map(|paragraph| paragraph.replace("\n.", "\n\\&."));
     writeln!(text, ".SH {heading}\n{}", paragraphs.collect::<Vec<_>>().join("\n.PP\n"))
@@ -172,28 +117,4 @@ fn fish_positionals(command: &Command) -> String {
         }
     }
     lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::OVERHEAD;
-
-    #[test]
-    fn the_overhead_equals_that_in_the_guide() {
-        let guide = include_str!("../../../../docs/guide/costs.md");
-        let joined = OVERHEAD.replace('\n', " ");
-        for figure in ["189 ms (quartiles 172 to 202)", "334 bytes", "1,000 x /bin/true", "2 shared virtual CPUs"] {
-            assert!(joined.contains(figure) && guide.contains(figure), "{figure}");
-        }
-        for (figure, row) in [
-            ("1.06 (quartiles 1.01 to 1.08)", "--only storm --runs"),
-            ("1.09 (quartiles 1.06 to 1.14)", "--only storm_with_stacks"),
-            ("1.01 (quartiles 0.99 to 1.05)", "--only configure"),
-        ] {
-            assert!(
-                joined.contains(figure) && guide.lines().any(|line| line.contains(row) && line.contains(figure)),
-                "{figure}"
-            );
-        }
-    }
 }
