@@ -150,10 +150,6 @@ impl Machine {
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    pub fn number(&self, absolute: impl AsRef<Path>) -> Option<u64> {
-        self.text(absolute)?.parse().ok()
-    }
-
     pub fn link(&self, absolute: impl AsRef<Path>) -> Option<PathBuf> {
         fs::read_link(self.accessible_path(absolute).ok()?).ok()
     }
