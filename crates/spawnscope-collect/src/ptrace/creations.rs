@@ -47,7 +47,7 @@ impl Tracing {
                 process.execs = parent.execs;
                 self.waits.on_launch(parent.pid, creator, child, process.shares_memory);
             }
-            self.install_in_creator(creator);
+            self.install_in_creator(creator, parent.launch);
             let create = self.launchers.on_launch(creator);
             let launch = self.add_launch(at, Some((parent.launch, parent.task)), process, call, create);
             // Reading the creator's memory takes time. Only a process on the creator's stack would change what is read.

@@ -136,6 +136,12 @@ impl Processes {
         self.processes.get_mut(&launch)
     }
 
+    /// Returns the number of processes that use the memory of their creator, up to their exec. Only these may be about to execute its
+    /// instructions for an exec: its other threads do that at most once, to replace it.
+    pub(super) fn count_in_memory_of(&self, creator: LaunchId) -> usize {
+        self.processes.values().filter(|process| process.shares_memory && process.creator == Some(creator)).count()
+    }
+
     pub(super) fn launches(&self) -> Vec<LaunchId> {
         self.processes.keys().copied().collect()
     }

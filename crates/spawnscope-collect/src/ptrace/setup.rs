@@ -200,42 +200,44 @@ impl Tracing {
         let process = self.processes.process(launch)?;
         let (shares_memory, has_copy) = (process.shares_memory, process.execs.installed().is_some());
         let creator = process.creator.filter(|_| process.setup.is_some())?;
-        let creator = self.processes.process(creator)?;
-        if matches!(creator.execs, ExecStops::Unknown) {
+        let creator_execs = &mut self.processes.process(creator)?.execs;
+        if matches!(creator_execs, ExecStops::Unknown) {
             let detour = ExecDetour::prepare(pid, &self.exec_points);
-            creator.execs =
+            *creator_execs =
                 detour.map_or(ExecStops::Sought, |detour| ExecStops::Detour { detour, is_installed: false });
         }
-        let ExecStops::Detour { detour, is_installed } = &mut creator.execs else {
+        let ExecStops::Detour { detour, is_installed } = *creator_execs else {
             return None;
         };
         // Otherwise the process would not stop in the detour, because it blocks the signal until its exec.
         if !passes_through(pid) {
             return None;
         }
-        if !(if shares_memory { *is_installed } else { has_copy }) {
-            // Another thread may be about to execute the instructions that change.
-            if shares_memory && creator.thread_count > 1 {
+        if !(if shares_memory { is_installed } else { has_copy }) {
+            if shares_memory && self.processes.count_in_memory_of(creator) > 1 {
                 return None;
             }
             detour.install(pid).ok()?;
         }
-        *is_installed |= shares_memory;
-        let detour = *detour;
+        let installed = ExecStops::Detour { detour, is_installed: true };
+        if shares_memory {
+            self.processes.process(creator)?.execs = installed;
+        }
         let process = self.processes.process(launch)?;
-        process.execs = ExecStops::Detour { detour, is_installed: true };
+        process.execs = installed;
         process.setup.as_mut()?.unblocking = Unblocking::Detoured;
         Some(())
     }
 
     /// Installs the detour in a process that launches repeatedly and is stopped, so that its later children have it from
     /// the start.
-    pub(super) fn install_in_creator(&mut self, creator: Pid) {
-        if let Some(process) = self.processes.process_of(creator)
-            && process.thread_count == 1
-            && let ExecStops::Detour { detour, is_installed: is_installed @ false } = &mut process.execs
+    pub(super) fn install_in_creator(&mut self, creator: Pid, launch: LaunchId) {
+        if let Some(process) = self.processes.process(launch)
+            && let ExecStops::Detour { detour, is_installed: false } = process.execs
+            && self.processes.count_in_memory_of(launch) == 0
+            && let Some(process) = self.processes.process(launch)
         {
-            *is_installed = detour.install(creator).is_ok();
+            process.execs = ExecStops::Detour { detour, is_installed: detour.install(creator).is_ok() };
         }
     }
 

@@ -15,8 +15,16 @@ const PTRACE_GETSIGMASK: libc::c_int = 0x420a;
 const PTRACE_SETSIGMASK: libc::c_int = 0x420b;
 /// `si_code` of a signal sent by tgkill(2).
 const SI_TKILL: libc::c_int = -6;
-/// The signals that a process can block, without those that the C library reserves for itself.
-const BLOCKABLE: u64 = (bit(32) - 1) & !bit(libc::SIGKILL) & !bit(libc::SIGSTOP);
+/// The signals that a process can block, without those that the C library reserves for itself, and without those that instructions cause:
+/// libuv leaves these unblocked.
+const BLOCKABLE: u64 = (bit(32) - 1) & !bit(libc::SIGKILL) & !bit(libc::SIGSTOP) & !CAUSED_BY_INSTRUCTIONS;
+const CAUSED_BY_INSTRUCTIONS: u64 = bit(libc::SIGILL)
+    | bit(libc::SIGTRAP)
+    | bit(libc::SIGABRT)
+    | bit(libc::SIGBUS)
+    | bit(libc::SIGFPE)
+    | bit(libc::SIGSEGV)
+    | bit(libc::SIGSYS);
 
 const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
