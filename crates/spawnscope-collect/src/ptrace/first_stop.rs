@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use spawnscope_data::event::{Nanos, Pid};
 
-use super::waits::{Counters, open_schedstat, read_counters};
+use super::counters::{Counters, open_schedstat, read_counters};
 
 /// The recorder has few open files if a new one gets a descriptor below this.
 pub(super) const FEW_FILES: RawFd = 256;

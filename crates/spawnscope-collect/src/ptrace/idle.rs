@@ -7,9 +7,10 @@ use spawnscope_data::event::{EventKind, LeftCpu, Nanos, Pid, Slice, TaskId, Wake
 use spawnscope_system::clock;
 
 use super::blocked::pipe_behind;
+use super::counters::time_in_run_queue;
 use super::processes::Thread;
 use super::tracing::Tracing;
-use super::waits::{MIN_OFF_NS, time_in_run_queue};
+use super::waits::MIN_OFF_NS;
 
 const INPUT: u64 = 0;
 const OUTPUT: u64 = 1;

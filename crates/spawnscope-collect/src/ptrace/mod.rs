@@ -5,6 +5,7 @@
 pub(crate) mod blocked;
 mod calls;
 mod costs;
+mod counters;
 mod creations;
 mod first_stop;
 mod idle;
@@ -102,7 +103,7 @@ fn missing(settings: &Settings) -> Vec<Missing> {
         "create, most reaps, what ends waits"
     };
     let mut all = vec![(Missing::SCHEDULER, unknown), ("the loader's system calls", "library search")];
-    if !waits::are_counted() {
+    if !counters::are_counted() {
         all.push((Missing::FIRST_WAITS, "queue"));
     }
     all.push(if settings.failed_execs {

@@ -29,6 +29,7 @@ impl Tracing {
             }
             return;
         };
+        self.waits.on_stop(tid);
         if let Some(process) = self.processes.process_of(tid).filter(|process| process.pid == tid)
             && let Some(first_stop) = process.first_stop.take()
         {
@@ -113,6 +114,10 @@ impl Tracing {
             process.blocked_signals = BlockedSignals::unblock(pid);
         }
         self.resume(pid, Stop::Interrupted);
+        // A loader takes longer, and the program that it prepares may close them.
+        if let Some(process) = self.processes.process(launch) {
+            process.pipes.get_or_insert_with(|| Pipes::of(pid));
+        }
     }
 
     /// Handles the end of the program that an exec has replaced, and of its other threads.
@@ -161,7 +166,8 @@ impl Tracing {
         let process = self.processes.process(thread.launch);
         let is_executor = process.is_some_and(|process| process.is_executor) || programs::is_executor(&program);
         if let Some(process) = self.processes.process(thread.launch) {
-            (process.begun, process.pipes) = (Some((returned, return_cpu)), Some(Pipes::of(pid)));
+            process.begun = Some((returned, return_cpu));
+            process.pipes = image.is_none_or(|image| !image.has_loader).then(|| Pipes::of(pid));
         }
         let stops = is_executor || self.replaced.contains(&program) || self.launchers.is_enabled;
         let loaded = match image {

@@ -16,13 +16,14 @@ use spawnscope_system::signals::ChildChanges;
 use spawnscope_system::{clock, procfs};
 
 use super::costs::Costs;
+use super::counters;
 use super::launchers::Launchers;
 use super::lines::Interpreters;
 use super::processes::{Process, Processes};
 use super::programs;
 use super::setup::Setup;
 use super::shared::{Shared, lock};
-use super::waits::{self, Waits};
+use super::waits::Waits;
 use crate::untraced::UntracedProcesses;
 use crate::{ROOT, Settings};
 
@@ -94,7 +95,7 @@ impl Tracing {
             launchers: Launchers::new(settings.launcher_calls),
             untraced: UntracedProcesses::default(),
             traces_setup: settings.failed_execs,
-            counts_waits: waits::are_counted(),
+            counts_waits: counters::are_counted(),
             keeps_privilege: programs::traced_programs_keep_privilege(),
             replaced: HashSet::new(),
             exec_points: Vec::new(),

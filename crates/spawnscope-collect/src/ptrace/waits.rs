@@ -10,15 +10,15 @@
 //!
 //! A parent that sleeps when a child ends sleeps on after its stop. Its sleep is reported at its next stop.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 use spawnscope_data::event::{LeftCpu, Nanos, Pid, Slice, Syscall, TaskId, Wake, Waker};
-use spawnscope_system::clock;
 
 use super::blocked::{self, EndedBy};
+use super::counters::{Counters, read_counters};
 use super::idle::EndedWriters;
 
 /// Minimum length of a wait that is reported, in nanoseconds. A shorter one cannot be distinguished from the stops of the thread.
@@ -30,20 +30,11 @@ const MAX_THREADS: usize = 64;
 const MAX_RUNNABLE_NS: u64 = 500_000;
 const RUNNABLE_DIVISOR: u64 = 20;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Counters {
-    pub(super) at: Nanos,
-    /// Time on CPUs, in nanoseconds.
-    pub(super) ran: u64,
-    /// Time in the run queue, in nanoseconds.
-    pub(super) delayed: u64,
-    /// How often the thread got a CPU.
-    pub(super) arrivals: u64,
-}
-
 #[derive(Debug)]
 struct LaunchingThread {
     schedstat: File,
+    /// The counters at the current stop, once they were read.
+    at_this_stop: Cell<Option<Counters>>,
     at_last_stop: Counters,
     /// The vfork children created since the last stop that have not yet executed a program, with the times of their creation.
     vfork_children: HashMap<Pid, Nanos>,
@@ -128,6 +119,13 @@ impl Waits {
         }
     }
 
+    /// Call when a thread is stopped, before its counters are read.
+    pub(super) fn on_stop(&mut self, thread: Pid) {
+        if let Some(watched) = self.threads.get_mut(&thread) {
+            watched.at_this_stop.take();
+        }
+    }
+
     /// Call when a process enters an exec.
     pub(super) fn on_exec_entered(&mut self, child: Pid) {
         let awaited = self.blocked_parent(child, |watched, call, process| {
@@ -202,7 +200,7 @@ impl Waits {
         match self.threads.entry(thread) {
             Entry::Occupied(entry) => {
                 let watched = entry.into_mut();
-                watched.restart(read_counters(&watched.schedstat)?);
+                watched.restart(watched.counters()?);
                 Some(watched)
             }
             Entry::Vacant(_) if is_full => None,
@@ -220,7 +218,7 @@ impl Waits {
     /// this stop, and the time of this stop.
     pub(super) fn wait_since_last_stop(&mut self, thread: Pid) -> Option<(Slice, bool, Nanos)> {
         let watched = self.threads.get_mut(&thread)?;
-        let now = read_counters(&watched.schedstat)?;
+        let now = watched.counters()?;
         let slice = watched.single_wait(&now);
         let runnable = (now.ran + now.delayed).saturating_sub(watched.at_last_stop.ran + watched.at_last_stop.delayed);
         watched.restart(now);
@@ -234,7 +232,7 @@ impl Waits {
         let Some(watched) = self.threads.get_mut(&thread) else {
             return;
         };
-        let Some(now) = read_counters(&watched.schedstat) else {
+        let Some(now) = watched.counters() else {
             return;
         };
         let known = watched.sleep.map(|sleep| Sleep { interruptions: sleep.interruptions + 2, ..sleep });
@@ -253,7 +251,7 @@ impl Waits {
     pub(super) fn sleep_since_last_stop(&self, thread: Pid) -> Option<(Slice, Nanos, Vec<Pid>)> {
         let watched = self.threads.get(&thread)?;
         let sleep = watched.sleep?;
-        let now = read_counters(&watched.schedstat)?;
+        let now = watched.counters()?;
         let (slice, arrivals, ran) = watched.time_off(&now)?;
         let is_single = arrivals == 2 + sleep.interruptions;
         // The thread has run before and after the sleep.
@@ -270,7 +268,7 @@ impl Waits {
     /// Returns the time off the CPU of a stopped thread since its last stop as one wait; `None` if the thread has launched nothing yet.
     pub(super) fn time_off_since_last_stop(&self, thread: Pid) -> Option<Option<Slice>> {
         let watched = self.threads.get(&thread)?;
-        Some(read_counters(&watched.schedstat).and_then(|now| watched.time_off(&now)).map(|(slice, ..)| slice))
+        Some(watched.counters().and_then(|now| watched.time_off(&now)).map(|(slice, ..)| slice))
     }
 }
 
@@ -278,6 +276,7 @@ impl LaunchingThread {
     fn new(schedstat: File, at_last_stop: Counters) -> LaunchingThread {
         LaunchingThread {
             schedstat,
+            at_this_stop: Cell::default(),
             at_last_stop,
             vfork_children: HashMap::new(),
             vfork_wait_ns: 0,
@@ -289,6 +288,13 @@ impl LaunchingThread {
             sleep: None,
             ended: Vec::new(),
         }
+    }
+
+    /// Returns the counters of the thread at its current stop (`Waits::on_stop`).
+    fn counters(&self) -> Option<Counters> {
+        let now = self.at_this_stop.get().or_else(|| read_counters(&self.schedstat));
+        self.at_this_stop.set(now);
+        now
     }
 
     fn restart(&mut self, now: Counters) {
@@ -340,33 +346,9 @@ impl LaunchingThread {
     }
 }
 
-/// Reads the counters: time on CPUs, time in the run queue, number of times that the thread got a CPU.
-pub(super) fn read_counters(schedstat: &File) -> Option<Counters> {
-    let mut bytes = [0; 80];
-    let length = schedstat.read_at(&mut bytes, 0).ok()?;
-    let text = std::str::from_utf8(bytes.get(..length)?).ok()?;
-    let mut numbers = text.split_ascii_whitespace().map_while(|number| number.parse().ok());
-    Some(Counters { ran: numbers.next()?, delayed: numbers.next()?, arrivals: numbers.next()?, at: clock::now() })
-}
-
 /// Whether a time on CPUs or in the run queue is short, compared with a wait. Both are in nanoseconds.
 fn is_short(runnable: u64, wait: u64) -> bool {
     runnable <= MAX_RUNNABLE_NS.max(wait / RUNNABLE_DIVISOR)
-}
-
-/// Whether the kernel has these counters. Without CONFIG_SCHED_INFO they are zero.
-pub(super) fn are_counted() -> bool {
-    let own = File::open("/proc/thread-self/schedstat").ok();
-    own.and_then(|own| read_counters(&own)).is_some_and(|counters| counters.arrivals > 0)
-}
-
-/// Returns how long the first thread of a process has waited for a CPU so far.
-pub(super) fn time_in_run_queue(process: Pid) -> Option<Nanos> {
-    Some(Nanos(read_counters(&open_schedstat(process)?)?.delayed))
-}
-
-pub(super) fn open_schedstat(process: Pid) -> Option<File> {
-    File::open(format!("/proc/{}/schedstat", process.0)).ok()
 }
 
 #[cfg(test)]
@@ -437,12 +419,5 @@ mod tests {
         let parent = &waits.threads[&Pid(1)];
         let slice = parent.single_wait(&counters(9_000_000, 800_000, 0, 10)).unwrap();
         assert_eq!(9_000_000 - slice.off.0, 8_000_000 - 300_000 - 2_000_000);
-    }
-
-    #[test]
-    fn the_counters_of_a_thread_can_be_read() {
-        let own = File::open("/proc/thread-self/schedstat").unwrap();
-        let counters = read_counters(&own).unwrap();
-        assert!(counters.arrivals > 0 && counters.at > Nanos(0), "{counters:?}");
     }
 }
