@@ -136,6 +136,7 @@ impl Tracing {
             }
         };
         self.waits.on_exec_entered(tid);
+        self.report_own_call_site(tid, thread);
         if number == libc::SYS_execve {
             self.note_exec_call(tid, thread.launch);
         }

@@ -29,6 +29,7 @@ impl Tracing {
         };
         self.report_load(parent.launch, false);
         self.report_idle(creator, parent, at);
+        self.report_own_call_site(creator, parent);
         let is_native = self.processes.process(parent.launch).is_none_or(|process| process.is_native);
         let call = is_native.then(|| clone_call(creator)).flatten();
         let is_thread = match call {
@@ -85,6 +86,9 @@ impl Tracing {
         };
         let (chain, shell) = lines::call_site(&mut self.interpreters, creator);
         let program = parent.program.clone();
+        if shell.is_pending() {
+            parent.program.prepare_forks(parent.pid);
+        }
         if let Some(child) = self.processes.process(child) {
             (child.program, child.shell) = (program, shell);
         }
@@ -154,6 +158,7 @@ impl Tracing {
             return;
         };
         let launched = process.created.as_ref().map(|(_, launched)| (launched.parent, launched.mechanism));
+        process.shell.await_command(pid, &mut process.program);
         let is_detoured = !self.launchers.is_watched(pid) && self.detour_exec(pid, launch).is_some();
         if let Some((creator, Some(Mechanism::PosixSpawn | Mechanism::Vfork))) = launched
             && !is_detoured

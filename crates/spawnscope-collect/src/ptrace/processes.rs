@@ -95,7 +95,7 @@ impl Process {
     }
 
     pub(super) fn has_traced_calls(&self) -> bool {
-        self.setup.as_ref().is_some_and(Setup::has_traced_calls) || self.shell.is_pending()
+        self.setup.as_ref().is_some_and(Setup::has_traced_calls) || self.shell.has_traced_calls()
     }
 }
 

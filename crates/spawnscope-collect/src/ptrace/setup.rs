@@ -241,11 +241,12 @@ impl Tracing {
         }
     }
 
-    /// Removes the detour from a stopped thread's memory, because the thread will be traced no longer.
+    /// Removes the detours from a stopped thread's memory, because the thread will be traced no longer.
     pub(super) fn remove_detour(&mut self, tid: Pid) {
         let Some(process) = self.processes.process_of(tid) else {
             return;
         };
+        process.shell.cease_awaiting(tid, &mut process.program);
         let Some(detour) = process.execs.installed() else {
             return;
         };

@@ -1,5 +1,6 @@
 //! Turns the stops of traced threads into events.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use spawnscope_data::event::{EventKind, Executed, Exited, LaunchId, Loaded, Nanos, Pid, Slice, TaskId};
@@ -47,7 +48,9 @@ impl Tracing {
             Stop::Exec { .. } => return self.handle_exec(tid),
             Stop::Exiting(Some(status)) => self.handle_exit(tid, thread, status),
             Stop::Signal(signal)
-                if self.handle_load_end(tid, thread, signal) || self.handle_unblocking(tid, thread, signal) =>
+                if self.handle_load_end(tid, thread, signal)
+                    || self.handle_command(tid, thread, signal)
+                    || self.handle_unblocking(tid, thread, signal) =>
             {
                 return self.resume(tid, Stop::Interrupted);
             }
@@ -207,6 +210,26 @@ impl Tracing {
         true
     }
 
+    /// Returns whether the signal comes from a forked shell that begins its first command. If so, it must not be delivered.
+    fn handle_command(&mut self, tid: Pid, thread: Thread, signal: i32) -> bool {
+        let process = self.processes.process(thread.launch);
+        let begins = process.is_some_and(|process| process.program.begins_command(tid, signal));
+        if begins {
+            self.report_own_call_site(tid, thread);
+        }
+        begins
+    }
+
+    /// Reports the call site of a forked shell, if it was to stop for that.
+    pub(super) fn report_own_call_site(&mut self, tid: Pid, thread: Thread) {
+        let creator = self.waits.creator_of(tid);
+        if let Some(process) = self.processes.process(thread.launch)
+            && let Some(chain) = process.shell.call_site_at_command(tid, &mut process.program, creator)
+        {
+            self.report(clock::now(), thread.launch, thread.task, EventKind::Called(Arc::new(chain)));
+        }
+    }
+
     /// Reports how long the loader of a process has run, unless this was reported before. The process's memory is read. `is_last`: whether
     /// this is no longer possible later.
     pub(super) fn report_load(&mut self, launch: LaunchId, is_last: bool) {
@@ -244,6 +267,7 @@ impl Tracing {
         let cpu = if had_threads { cpu_of_thread(pid, tid) } else { clock::cpu_time_of(pid) };
         if last_thread {
             self.waits.on_exiting(pid);
+            self.report_own_call_site(tid, thread);
             self.report_load(thread.launch, true);
             self.report_idle(tid, thread, at);
             self.note_output(pid, thread, at);

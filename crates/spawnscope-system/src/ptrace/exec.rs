@@ -25,7 +25,7 @@ const NUMBERS: [u8; 2] = [libc::SYS_execve as u8, libc::SYS_ptrace as u8];
 const MAX_CALLS: usize = 2;
 const DETOUR_BYTES: usize = 104;
 /// Bytes at the end of the code that must be zero, which means that they are unused.
-const UNUSED_BYTES: usize = MAX_CALLS * DETOUR_BYTES + 16;
+pub(super) const UNUSED_BYTES: usize = MAX_CALLS * DETOUR_BYTES + 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecPoint {
@@ -143,19 +143,19 @@ impl CallDetour {
     }
 }
 
-struct Mapping {
-    range: Range<u64>,
+pub(super) struct Mapping {
+    pub(super) range: Range<u64>,
     offset: u64,
     file: (String, u64),
 }
 
 impl Mapping {
-    fn length(&self) -> u64 {
+    pub(super) fn length(&self) -> u64 {
         self.range.end - self.range.start
     }
 }
 
-fn code_of(process: Pid) -> Vec<Mapping> {
+pub(super) fn code_of(process: Pid) -> Vec<Mapping> {
     let maps = fs::read_to_string(format!("/proc/{}/maps", process.0)).unwrap_or_default();
     let hexadecimal = |digits| u64::from_str_radix(digits, 16).ok();
     let code = maps.lines().filter_map(|line| {

@@ -1,6 +1,6 @@
 //! Traces processes by ptrace(2). `Tracer` seizes threads, reports their events (`event`), resumes them, and detaches from them;
-//! `registers`, `entry`, `exec`, `unblocking` and `again` examine and change a stopped thread, `identification` counts CPUID instructions of a
-//! child, and `refusal` explains why the kernel does not permit tracing. The caller decides what happens at each stop. If it passes the stop on
+//! `registers`, `entry`, `exec`, `stores`, `unblocking` and `again` examine and change a stopped thread, `identification` counts CPUID
+//! instructions of a child, and `refusal` explains why the kernel does not permit tracing. The caller decides what happens at each stop. If it passes the stop on
 //! (`Tracer::pass_on`), the thread behaves as if it were not traced.
 //!
 //! Rules of the kernel that shape this module:
@@ -27,6 +27,7 @@ pub mod identification;
 pub mod refusal;
 mod registers;
 mod request;
+mod stores;
 mod tracers;
 pub mod unblocking;
 
@@ -41,6 +42,7 @@ pub use self::exec::{ExecDetour, ExecPoint};
 pub use self::registers::{CallInfo, CallStop, NATIVE_AUDIT_ARCH, Registers};
 pub use self::request::{Options, Resume};
 use self::request::{interrupt, resume, seize};
+pub use self::stores::StoreDetours;
 pub use self::tracers::{Tracers, named_processes};
 use crate::procfs;
 use spawnscope_data::event::Pid;

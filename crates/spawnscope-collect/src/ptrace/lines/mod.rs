@@ -10,11 +10,11 @@ mod shell;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use spawnscope_data::event::{Chain, Pid};
 use spawnscope_system::procfs;
-use spawnscope_system::ptrace::{CallInfo, Registers};
+use spawnscope_system::ptrace::{CallInfo, Registers, StoreDetours};
 
 use self::memory::KnownMemory;
 use self::readers::{Reader, ScriptCall};
@@ -33,6 +33,8 @@ pub(super) struct Interpreter {
     layout: Layout,
     /// The entry point in the ELF file.
     entry_point: u64,
+    /// The detours of the stores of dash's current line, once a process that needs them has been examined.
+    line_stores: OnceLock<Option<StoreDetours>>,
 }
 
 /// The interpreter that a process runs, and where it is in memory.
@@ -44,6 +46,25 @@ pub(crate) struct RunningInterpreter {
     /// Whether the process is in a nested pid namespace. Determined only for Python, where it matters.
     is_nested: bool,
     memory: KnownMemory,
+    /// Whether the detours are in the memory of the process.
+    has_detours: bool,
+}
+
+impl RunningInterpreter {
+    /// Returns the detours of the stores of dash's current line, after they were installed in a stopped process.
+    fn install_detours(&mut self, process: Pid) -> Option<&StoreDetours> {
+        let Layout::Dash(layout) = &self.interpreter.layout else {
+            return None;
+        };
+        // In busybox, the line has no address of its own.
+        let prepare = || {
+            let has_address = layout.state_block == 0;
+            has_address.then(|| StoreDetours::prepare(process, self.bias, layout.code_start, layout.line))?
+        };
+        let detours = self.interpreter.line_stores.get_or_init(prepare).as_ref()?;
+        self.has_detours = self.has_detours || detours.install(process, self.bias).is_ok();
+        Some(detours).filter(|_| self.has_detours)
+    }
 }
 
 /// What is known about the program of a process.
@@ -61,6 +82,22 @@ pub(crate) enum Program {
 }
 
 impl Program {
+    /// Prepares a stopped shell so that the shells that it forks can stop when they begin their first command (`Shell::await_command`).
+    pub(super) fn prepare_forks(&mut self, process: Pid) {
+        if let Program::Interpreter(running) = self {
+            running.install_detours(process);
+        }
+    }
+
+    /// Whether a process has stopped by a signal because it begins a command.
+    pub(super) fn begins_command(&self, process: Pid, signal: i32) -> bool {
+        let Program::Interpreter(running) = self else {
+            return false;
+        };
+        let detours = running.interpreter.line_stores.get().and_then(Option::as_ref);
+        detours.is_some_and(|detours| detours.is_reached_by(process, running.bias, signal))
+    }
+
     /// Whether the call site of a child may become known only when the child runs.
     pub(super) fn is_asked_later(&self) -> bool {
         match self {
@@ -129,6 +166,7 @@ impl Interpreters {
             interpreter,
             is_nested: is_python && procfs::innermost_id(process).is_some_and(|innermost| innermost != process),
             memory: KnownMemory::default(),
+            has_detours: false,
         })
     }
 
@@ -153,7 +191,7 @@ fn file_id(file: &File) -> Option<(u64, u64)> {
 fn examine(file: &File, process: Option<Pid>) -> Option<Arc<Interpreter>> {
     let layout = callers::layout_of(file, process)?;
     let entry_point = callers::entry_point(file)?;
-    Some(Arc::new(Interpreter { layout, entry_point }))
+    Some(Arc::new(Interpreter { layout, entry_point, line_stores: OnceLock::new() }))
 }
 
 /// Returns the call chain of a shell that is not stopped; `None` if it cannot be read, or changed while it was read.
@@ -243,6 +281,46 @@ fn make_chain(reader: &mut Reader, layout: &WireMake, thread: Pid, makefiles: &m
 }
 
 impl Shell {
+    /// Lets a forked shell whose call site is not known yet stop when it begins its first command, instead of at each system call up to then.
+    /// Call before it runs.
+    pub(super) fn await_command(&mut self, process: Pid, program: &mut Program) {
+        if let (true, Program::Interpreter(running)) = (self.is_pending(), program) {
+            let bias = running.bias;
+            let detours = running.install_detours(process);
+            self.awaits_command = detours.is_some_and(|detours| detours.choose(process, bias, true).is_ok());
+        }
+    }
+
+    /// Undoes `await_command`. Returns whether the shell was to stop.
+    pub(super) fn cease_awaiting(&mut self, process: Pid, program: &mut Program) -> bool {
+        let awaited = std::mem::take(&mut self.awaits_command);
+        if let (true, Program::Interpreter(running)) = (awaited, program) {
+            let bias = running.bias;
+            // If this fails, the process was killed.
+            let _ = running.install_detours(process).map(|detours| detours.choose(process, bias, false));
+        }
+        awaited
+    }
+
+    /// Returns the call site of a forked shell that was to stop when it begins its first command, and lets it stop no more. Call at that stop,
+    /// and when it launches, executes a program or ends before it. `creator`: the shell that has forked it.
+    pub(super) fn call_site_at_command(
+        &mut self,
+        process: Pid,
+        program: &mut Program,
+        creator: Option<Pid>,
+    ) -> Option<Chain> {
+        if !self.cease_awaiting(process, program) {
+            return None;
+        }
+        if creator.is_some_and(|creator| has_no_input(process, creator)) {
+            self.use_own_line();
+        }
+        let chain = self.own_call_site(process, program);
+        self.end_setup();
+        chain
+    }
+
     /// Call when a forked shell whose call site has not been reported enters a system call. Returns the call site, unless this call still
     /// belongs to the shell's setup.
     pub(super) fn call_site_at_entry(
@@ -252,7 +330,7 @@ impl Shell {
         number: libc::c_long,
         first_argument: u64,
     ) -> Option<Chain> {
-        if !self.is_pending() {
+        if !self.has_traced_calls() {
             return None;
         }
         match ShellSetup::classify(number, first_argument) {
@@ -279,4 +357,19 @@ impl Shell {
         *self = Shell::of(&own);
         dash_chain(process, called?, function_line)
     }
+}
+
+/// Whether a forked shell has replaced its standard input by /dev/null, as it does in the background.
+fn has_no_input(process: Pid, creator: Pid) -> bool {
+    const KCMP_FILE: libc::c_int = 0;
+    let input = |process: Pid| fs::read_link(format!("/proc/{}/fd/0", process.0)).ok();
+    let own = input(process);
+    // SAFETY: a plain system call.
+    let order = || unsafe { libc::syscall(libc::SYS_kcmp, process.0, creator.0, KCMP_FILE, 0, 0) };
+    own.as_ref().is_some_and(|own| own.as_os_str() == "/dev/null")
+        && match order() {
+            0 => false,
+            1.. => true,
+            _ => own != input(creator),
+        }
 }

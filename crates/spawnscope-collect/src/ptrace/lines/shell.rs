@@ -13,6 +13,8 @@ pub(in crate::ptrace) struct Shell {
     input: u32,
     string_lines: u32,
     min_line: u32,
+    /// Whether the shell will stop when it begins its first command.
+    pub(super) awaits_command: bool,
 }
 
 impl Shell {
@@ -24,6 +26,7 @@ impl Shell {
             input: task.script_input,
             string_lines: task.script_string_lines,
             min_line: task.script_min_line,
+            awaits_command: false,
         }
     }
 
@@ -39,9 +42,14 @@ impl Shell {
         }
     }
 
-    /// Whether the shell's system calls must be observed, because its call site has not been reported yet.
+    /// Whether the shell's call site has not been reported yet.
     pub(in crate::ptrace) fn is_pending(&self) -> bool {
         self.flags & TASK_CALL_PENDING != 0
+    }
+
+    /// Whether the shell's system calls must be observed to find its call site.
+    pub(in crate::ptrace) fn has_traced_calls(&self) -> bool {
+        self.is_pending() && !self.awaits_command
     }
 
     /// Makes the shell's own line its call site.
