@@ -191,7 +191,12 @@ impl Tracing {
     /// Returns the call that a thread enters or leaves, if it has stopped by this signal in a detour of its process. The
     /// signal must then not be delivered.
     pub(super) fn detoured_call(&mut self, tid: Pid, thread: Thread, signal: i32) -> Option<CallStop> {
-        self.processes.process(thread.launch)?.execs.installed()?.call_at(tid, signal)
+        let process = self.processes.process(thread.launch)?;
+        let call = process.execs.installed()?.call_at(tid, signal)?;
+        if let (CallStop::Neither, Some(setup)) = (call, &mut process.setup) {
+            setup.unblocking = Unblocking::Past;
+        }
+        Some(call)
     }
 
     /// Lets a new process stop only at its execs instead of at all its system calls, if this is possible. Call before it
@@ -266,7 +271,7 @@ impl Tracing {
         if !matches!(execs, Some(ExecStops::Sought)) {
             return;
         }
-        let call = CallInfo::read(tid).ok().and_then(|info| ExecPoint::ending_at(tid, info.instruction));
+        let call = CallInfo::read(tid).ok().and_then(|info| ExecPoint::of(tid, &info));
         let detour = call.as_ref().and_then(|call| ExecDetour::prepare(tid, std::slice::from_ref(call)));
         self.exec_points.extend(call.filter(|_| detour.is_some()));
         let found = detour.map_or(ExecStops::Calls(None), |detour| ExecStops::Detour { detour, is_installed: false });

@@ -6,13 +6,16 @@
 //!
 //! The detours are written to the unused end of the last page of the same code, since a jump does not reach the vDSO.
 //! Only the memory of the process changes, not the file. fork copies the changes; exec discards them.
+//!
+//! In some programs, such as those in Go, one function makes all system calls, and its callers load the numbers. Then the instruction
+//! before the call of that function becomes the jump. Its detour sends the signal before the call, which must be traced.
 
 use std::fs;
 use std::io;
 use std::ops::Range;
 
 use super::entry::SIGNAL;
-use super::registers::{CallStop, Registers};
+use super::registers::{CallInfo, CallStop, Registers};
 use super::request::{poke, write};
 #[cfg(target_arch = "aarch64")]
 use crate::arch::movz;
@@ -24,6 +27,12 @@ const WORD_BYTES: usize = size_of::<u64>();
 const NUMBERS: [u8; 2] = [libc::SYS_execve as u8, libc::SYS_ptrace as u8];
 const MAX_CALLS: usize = 2;
 const DETOUR_BYTES: usize = 104;
+/// Number of bytes of the stack that are searched for the caller of a function that makes system calls.
+const MAX_FRAMES_BYTES: usize = 1024;
+/// Number of bytes on both sides of an instruction among which the function around it usually is.
+const FUNCTION_BYTES: u64 = 1 << 13;
+/// Maximum number of bytes from the end of an instruction that loads a number to the end of the call of the function that needs it.
+const MAX_LOAD_TO_RETURN: usize = 16;
 /// Bytes at the end of the code that must be zero, which means that they are unused.
 pub(super) const UNUSED_BYTES: usize = MAX_CALLS * DETOUR_BYTES + 16;
 
@@ -33,12 +42,46 @@ pub struct ExecPoint {
     file: (String, u64),
     /// The offsets in the file, and the numbers of the calls.
     calls: Vec<(u64, u8)>,
+    is_ahead: bool,
 }
 
 impl ExecPoint {
-    /// Finds the calls in the code of a process whose execve ends at the instruction `next`. Returns `None` if the process loads the number
-    /// of execve in another way.
-    pub fn ending_at(process: Pid, next: u64) -> Option<ExecPoint> {
+    /// Finds the calls in the code of a process that is in an execve. Returns `None` if it loads the number in another way.
+    pub fn of(process: Pid, call: &CallInfo) -> Option<ExecPoint> {
+        let found = ExecPoint::ending_at(process, call.instruction);
+        found.or_else(|| ExecPoint::ahead_of(process, call.stack_pointer))
+    }
+
+    /// Finds the calls if the number is loaded just before a call of a function, to which the stack still leads.
+    fn ahead_of(process: Pid, stack: u64) -> Option<ExecPoint> {
+        let frames = memory::read(process, stack, MAX_FRAMES_BYTES);
+        let (words, _) = frames.as_chunks::<WORD_BYTES>();
+        let code = code_of(process);
+        words.iter().map(|word| u64::from_ne_bytes(*word)).find_map(|returns_to| {
+            let mapping = code.iter().find(|mapping| mapping.range.contains(&returns_to))?;
+            let start = returns_to.saturating_sub(FUNCTION_BYTES).max(mapping.range.start);
+            let around = memory::read(process, start, 2 * FUNCTION_BYTES as usize);
+            let next = usize::try_from(returns_to - start).ok()?;
+            let function = function_called_before(around.get(..next)?)?.wrapping_add(next);
+            let mut calls = Vec::new();
+            for number in NUMBERS {
+                let load = load_of(number);
+                let is_load = |at: &usize| around[*at..].starts_with(&load);
+                let found =
+                    (0..around.len()).filter(|at| is_load(at) && soon_calls(&around, at + load.len(), function));
+                calls.extend(found.map(|at| (mapping.offset + (start - mapping.range.start) + at as u64, number)));
+            }
+            let is_known = calls.iter().filter(|(_, number)| *number == NUMBERS[0]).count() == 1;
+            (is_known && calls.len() <= MAX_CALLS).then(|| ExecPoint {
+                file: mapping.file.clone(),
+                calls,
+                is_ahead: true,
+            })
+        })
+    }
+
+    /// Finds the calls if the execve ends at the instruction `next`.
+    fn ending_at(process: Pid, next: u64) -> Option<ExecPoint> {
         let [exec, _] = NUMBERS.map(call_of);
         let address = next.checked_sub(exec.len() as u64)?;
         let mapping = code_of(process).into_iter().find(|mapping| mapping.range.contains(&address))?;
@@ -50,7 +93,7 @@ impl ExecPoint {
             calls.extend(found.map(|at| (mapping.offset + at as u64, number)));
         }
         let is_known = calls.contains(&(address - mapping.range.start + mapping.offset, NUMBERS[0]));
-        (is_known && calls.len() <= MAX_CALLS).then_some(ExecPoint { file: mapping.file, calls })
+        (is_known && calls.len() <= MAX_CALLS).then_some(ExecPoint { file: mapping.file, calls, is_ahead: false })
     }
 }
 
@@ -63,6 +106,8 @@ struct CallDetour {
     /// The address of the instruction that is replaced.
     call: u64,
     number: u8,
+    /// Whether the detour is ahead of the call, which other instructions make.
+    is_ahead: bool,
     /// The bytes from `call` on, before and with the jump.
     words: [u64; 2],
     start: u64,
@@ -87,7 +132,7 @@ impl ExecDetour {
         for (index, (detour, (offset, number))) in detours.iter_mut().zip(&point.calls).enumerate() {
             let start = mapping.range.end - ((index + 1) * DETOUR_BYTES) as u64;
             let call = mapping.range.start + offset - mapping.offset;
-            *detour = Some(CallDetour::prepare(process, call, *number, start)?);
+            *detour = Some(CallDetour::prepare(process, call, *number, point.is_ahead, start)?);
         }
         Some(ExecDetour(detours))
     }
@@ -105,7 +150,7 @@ impl ExecDetour {
     }
 
     /// Returns the call that a thread enters or leaves, if the thread has stopped by `signal` in a detour. The first three
-    /// arguments are known.
+    /// arguments are known. `CallStop::Neither`: the call is one of the next ones.
     pub fn call_at(&self, thread: Pid, signal: i32) -> Option<CallStop> {
         if signal != i32::from(SIGNAL) {
             return None;
@@ -114,6 +159,7 @@ impl ExecDetour {
         self.0.iter().flatten().find_map(|detour| {
             let offset = registers.instruction().checked_sub(detour.start)?;
             match usize::try_from(offset).ok()? {
+                AHEAD_AT if detour.is_ahead => Some(CallStop::Neither),
                 ENTERED_AT => Some(CallStop::Enters(detour.number.into(), registers.detoured_arguments())),
                 LEFT_AT => Some(CallStop::Leaves(registers.detoured_result())),
                 _ => None,
@@ -122,18 +168,24 @@ impl ExecDetour {
     }
 }
 
+/// Whether one of the next instructions calls a function, whose address is relative to the code.
+fn soon_calls(code: &[u8], from: usize, function: usize) -> bool {
+    let mut ends = (from..code.len()).take(MAX_LOAD_TO_RETURN);
+    ends.any(|end| function_called_before(&code[..end]).is_some_and(|called| called.wrapping_add(end) == function))
+}
+
 impl CallDetour {
-    fn prepare(process: Pid, call: u64, number: u8, start: u64) -> Option<CallDetour> {
-        let expected = call_of(number);
+    fn prepare(process: Pid, call: u64, number: u8, is_ahead: bool, start: u64) -> Option<CallDetour> {
+        let (expected, load) = (call_of(number), load_of(number));
         let bytes = memory::read(process, call, expected.len().max(WORD_BYTES));
-        if !bytes.starts_with(&expected) {
+        if !bytes.starts_with(if is_ahead { &load } else { &expected }) {
             return None;
         }
         let mut word = *bytes.first_chunk::<WORD_BYTES>()?;
         let original = u64::from_ne_bytes(word);
         let jump = jump(call, start)?;
         word[..jump.len()].copy_from_slice(&jump);
-        Some(CallDetour { call, number, words: [original, u64::from_ne_bytes(word)], start })
+        Some(CallDetour { call, number, is_ahead, words: [original, u64::from_ne_bytes(word)], start })
     }
 
     fn install(&self, process: Pid) -> io::Result<()> {
@@ -175,6 +227,19 @@ fn call_of(number: u8) -> [u8; 7] {
     [0xb8, number, 0, 0, 0, 0x0f, 0x05]
 }
 
+/// Returns the instruction that loads the number: mov eax, NUMBER.
+#[cfg(target_arch = "x86_64")]
+fn load_of(number: u8) -> [u8; 5] {
+    [0xb8, number, 0, 0, 0]
+}
+
+/// Returns the function that the last of these instructions calls, relative to their end; `None` if it is no call.
+#[cfg(target_arch = "x86_64")]
+fn function_called_before(code: &[u8]) -> Option<usize> {
+    let (call, distance) = code.split_last_chunk::<4>()?;
+    (call.last() == Some(&0xe8)).then(|| i32::from_le_bytes(*distance) as usize)
+}
+
 /// Returns the instruction that jumps from `from` to `to`; `None` if it is too far away.
 #[cfg(target_arch = "x86_64")]
 fn jump(from: u64, to: u64) -> Option<[u8; 5]> {
@@ -183,6 +248,9 @@ fn jump(from: u64, to: u64) -> Option<[u8; 5]> {
     Some([0xe9, first, second, third, fourth])
 }
 
+/// Offset in a detour ahead of a call of the instruction after the signal.
+#[cfg(target_arch = "x86_64")]
+const AHEAD_AT: usize = 31;
 /// Offsets in a detour of the instructions after the first and the second signal.
 #[cfg(target_arch = "x86_64")]
 const ENTERED_AT: usize = 38;
@@ -212,6 +280,21 @@ impl CallDetour {
     /// signals, r8 and r9 are the first arguments, and r10 is the result. The 128 bytes below the stack pointer may be in
     /// use. A tracer of its own would see the second signal of a ptrace, so there is none.
     fn code(&self) -> Option<[u8; DETOUR_BYTES]> {
+        let mut code = if self.is_ahead { self.code_ahead() } else { self.code_around() };
+        let length = if self.is_ahead { load_of(self.number).len() } else { call_of(self.number).len() };
+        code.extend(jump(self.start + code.len() as u64, self.call + length as u64)?);
+        code.resize(DETOUR_BYTES, 0);
+        code.try_into().ok()
+    }
+
+    /// Returns the instructions up to the jump back if the call follows it.
+    fn code_ahead(&self) -> Vec<u8> {
+        let before = [0x48, 0x8d, 0x64, 0x24, 0x80, 0x51, 0x56, 0x57, 0x41, 0x53]; // lea rsp, [rsp - 128]; push rcx, rsi, rdi, r11
+        let after = [0x41, 0x5b, 0x5f, 0x5e, 0x59, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0]; // pop r11, rdi, rsi, rcx; lea rsp, [rsp + 128]
+        [&before[..], &SEND, &after, &load_of(self.number)].concat()
+    }
+
+    fn code_around(&self) -> Vec<u8> {
         let before = [
             0x48, 0x8d, 0x64, 0x24, 0x80, // lea rsp, [rsp - 128]
             0x41, 0x50, 0x41, 0x51, 0x41, 0x52, // push r8, r9, r10
@@ -230,9 +313,7 @@ impl CallDetour {
             code.extend(restored);
         }
         code.extend(after);
-        code.extend(jump(self.start + code.len() as u64, self.call + 7)?);
-        code.resize(DETOUR_BYTES, 0);
-        code.try_into().ok()
+        code
     }
 }
 
@@ -242,6 +323,21 @@ fn call_of(number: u8) -> [u8; 8] {
     let [first, second] = [movz(8, number.into()), 0xd400_0001].map(u64::from);
     (second << 32 | first).to_le_bytes()
 }
+
+/// Returns the instruction that loads the number: movz x8, NUMBER.
+#[cfg(target_arch = "aarch64")]
+fn load_of(number: u8) -> [u8; 4] {
+    movz(8, number.into()).to_le_bytes()
+}
+
+/// Callers load the number into another register than the call needs, which is not supported.
+#[cfg(target_arch = "aarch64")]
+fn function_called_before(_: &[u8]) -> Option<usize> {
+    None
+}
+
+#[cfg(target_arch = "aarch64")]
+const AHEAD_AT: usize = usize::MAX;
 
 /// Returns the instruction that jumps from `from` to `to`; `None` if it is too far away.
 #[cfg(target_arch = "aarch64")]

@@ -11,6 +11,7 @@ use crate::support::inherited::assert_a_recorded_command_inherits_the_same;
 use crate::support::job_control::assert_a_shell_sees_stops_of_a_recorded_command;
 use crate::support::recording::{launches, read, report};
 use crate::support::run::{Record, Running, await_some, run};
+use crate::support::workloads::build_go;
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
@@ -55,15 +56,23 @@ fn a_spawned_process_has_few_stops_before_its_exec() {
                   \x20   os.waitpid(os.posix_spawn(argv[0], argv, os.environ), 0)\n\
                   for _ in range(3):\n\
                   \x20   subprocess.run(argv)\n";
-    let finished = Record::new().flags(&["-q"]).run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
+    let switches = switches_of(&["/usr/bin/python3", "-S", "-c", script]);
+    // The first child of subprocess shows which calls precede the exec.
+    assert!(switches.len() == 6 && [0, 1, 2, 4, 5].iter().all(|at| switches[*at] < 30), "{switches:?}");
+}
+
+/// How often each launched grep was switched off its CPU because it stopped or waited. Each searches its own status for that.
+fn switches_of(command: &[&str]) -> Vec<u32> {
+    let finished = Record::new().flags(&["-q"]).run(command).expect_code(0);
     let output = finished.output();
     let switches = output.lines().map(|line| line.split_whitespace().last().and_then(|number| number.parse().ok()));
-    let switches: Vec<u32> = switches.map(|number| number.expect("a number")).collect();
-    assert_eq!(switches.len(), 6, "{output}");
-    // The first child of subprocess shows which calls precede the exec.
-    for at in [0, 1, 2, 4, 5] {
-        assert!(switches[at] < 30, "{switches:?}");
-    }
+    switches.map(|number| number.expect("a number")).collect()
+}
+
+/// The first launch shows how the program executes others, so that the next ones stop only there.
+fn assert_few_stops(command: &[&str], most: u32) {
+    let switches = switches_of(command);
+    assert!(switches.len() == 4 && switches[1..].iter().all(|switches| *switches < most), "{switches:?}");
 }
 
 /// bash makes some 10 calls in a fork before its exec.
@@ -71,12 +80,34 @@ fn a_spawned_process_has_few_stops_before_its_exec() {
 fn a_forked_process_has_few_stops_before_its_exec() {
     let script =
         "for i in 1 2 3; do grep ^voluntary /proc/self/status; done; x=$(grep ^voluntary /proc/self/status); echo $x";
-    let finished = Record::new().flags(&["-q"]).run(["bash", "-c", script]).expect_code(0);
-    let output = finished.output();
-    let switches = output.lines().map(|line| line.split_whitespace().last().and_then(|number| number.parse().ok()));
-    let switches: Vec<u32> = switches.map(|number| number.expect("a number")).collect();
-    // The first fork shows how bash executes programs.
-    assert!(switches.len() == 4 && switches[1..].iter().all(|switches| *switches < 12), "{switches:?}");
+    assert_few_stops(&["bash", "-c", script], 12);
+}
+
+/// Before its exec, the call site of such a process is determined, too.
+#[apply(live_test)]
+fn a_process_of_a_pipeline_has_few_stops_before_its_exec() {
+    let script = "for i in 1 2 3 4; do grep ^voluntary /proc/self/status | cat; done";
+    assert_few_stops(&["dash", "-c", script], 12);
+}
+
+/// Node blocks only some signals, and has several threads. A child makes some 40 calls, and waits for memory that it shares.
+#[apply(live_test)]
+#[needs(Node)]
+fn a_process_of_node_has_few_stops_before_its_exec() {
+    let script = "for (let i = 0; i < 4; i++) require('child_process').execFileSync(\
+                  'grep', ['^voluntary', '/proc/self/status'], {stdio: 'inherit'});";
+    assert_few_stops(&["/usr/bin/node", "-e", script], 40);
+}
+
+/// In Go, one function makes all system calls. A child makes some 20, in the memory of its creator, which has several threads.
+#[apply(live_test)]
+#[needs(Go)]
+fn a_process_of_go_has_few_stops_before_its_exec() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let source = "package main\nimport (\"os\"; \"os/exec\")\nfunc main() {\n\tfor i := 0; i < 4; i++ {\n\
+                  \t\tcommand := exec.Command(\"grep\", \"^voluntary\", \"/proc/self/status\")\n\
+                  \t\tcommand.Stdout = os.Stdout\n\t\tcommand.Run()\n\t}\n}\n";
+    assert_few_stops(&[&build_go(directory.path(), source)], 20);
 }
 
 /// Python code that launches programs by fork in several ways. Signals have handlers, or are blocked before or after the fork, and an exec
