@@ -4,7 +4,7 @@
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
-use spawnscope_data::event::{Calibration, Event, LaunchId, Loss, Missing, Pid};
+use spawnscope_data::event::{Event, LaunchId, Loss, Missing, Pid};
 
 mod callers;
 mod clone_call;
@@ -88,11 +88,6 @@ pub trait Collector {
     /// # Errors
     /// If the kernel refuses, or the collector does not support this.
     fn as_followed(&self, act: &mut dyn FnMut()) -> Result<(), CollectError>;
-    /// Returns what recording has added to each launch and exec so far, if the collector measures this meanwhile rather than by
-    /// `as_followed`.
-    fn costs(&self) -> Vec<Calibration> {
-        Vec::new()
-    }
     /// Stops following. Events in the buffer can still be drained.
     fn detach(&mut self);
     /// Reaps the command, a child of this process that has ended, and returns its wait status; `None` if it is not a child.

@@ -26,6 +26,8 @@ pub struct Recording {
     pub execs: Vec<ExecRow>,
     /// Every failed `execve`, in chronological order.
     pub failed_execs: Vec<FailedExecRow>,
+    /// The times in which the collector stopped a thread. Those of one thread are in chronological order.
+    pub stops: Vec<StopRow>,
     pub objects: Vec<ObjectRow>,
     /// Processes at the other end of sockets in `objects`.
     pub peers: Vec<PeerRow>,
@@ -245,6 +247,19 @@ table! {
             returned: Nanos as return_ns,
             path: TextId as path_text,
             errno: i32,
+        }
+    }
+}
+
+table! {
+    /// A time in which the collector stopped a thread.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct StopRow in stop {
+        since 13 {
+            launch: LaunchId,
+            task: TaskId,
+            at: Nanos as at_ns,
+            span: Nanos as span_ns,
         }
     }
 }

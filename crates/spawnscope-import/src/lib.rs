@@ -173,7 +173,6 @@ impl Writer<'_> {
             ended: if about.has_ended { "exited" } else { "interrupted" }.to_owned(),
             allowed_cpus: about.allowed_cpus.map(f64::from),
             lost: lost.map(|(kind, events)| Loss { kind: kind.to_owned(), events }).collect(),
-            calibration: Vec::new(),
         };
         let launches = match self.recorder {
             Some(recorder) => {

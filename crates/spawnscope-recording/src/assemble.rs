@@ -17,7 +17,7 @@ use super::tables::TextRow;
 use super::unfinished::{OrderedExec, UnfinishedLaunch};
 use spawnscope_data::rows::{
     EdgeRow, ExecRow, FailedExecRow, LaunchRow, NewRows, ObjectRef, ObjectRow, Origin, PeerRow, SampleRow, SliceRow,
-    TextId, ThreadRow, WakerRow,
+    StopRow, TextId, ThreadRow, WakerRow,
 };
 
 #[derive(Debug, Default)]
@@ -29,6 +29,7 @@ pub(super) struct Batch {
     pub(super) referenced: HashSet<LaunchId>,
     pub(super) execs: Vec<OrderedExec>,
     pub(super) failed_execs: Vec<FailedExecRow>,
+    pub(super) stops: Vec<StopRow>,
     /// New and changed threads. If a thread occurs twice, the later row counts.
     pub(super) threads: Vec<ThreadRow>,
     /// Objects that the slices refer to and that the file does not contain yet.
@@ -130,6 +131,10 @@ impl Assembler {
                 self.launch(launch).apply_thread_end(zombie, *auto_reaped, *cpu);
             }
             EventKind::Reaped { pid } => self.apply_reaped(at, launch, *pid),
+            EventKind::Stopped { since } => {
+                let since = self.relative(*since);
+                self.batch.stops.push(StopRow { launch, task, at: since, span: at.since(since) });
+            }
             EventKind::Slice(slice) => {
                 self.set_first_run(at, launch, task, slice);
                 let back = (slice.reason != LeftCpu::Ended).then_some(at);

@@ -9,7 +9,9 @@ use super::fields::Ids;
 use super::limits::MAX_TOTAL_LIFE_NS;
 use super::tables::RecordingRow;
 use rusqlite::types::ValueRef;
-use spawnscope_data::rows::{ExecRow, FailedExecRow, LaunchRow, Origin, Recording, SampleRow, SliceRow, ThreadRow};
+use spawnscope_data::rows::{
+    ExecRow, FailedExecRow, LaunchRow, Origin, Recording, SampleRow, SliceRow, StopRow, ThreadRow,
+};
 use spawnscope_data::table::{Limit, Table};
 
 /// How far an instant may precede another one that it should follow. In recordings with 180,000 slices in total, no instant did so.
@@ -93,13 +95,14 @@ struct RowChecker<'a> {
 
 impl RowChecker<'_> {
     fn check(mut self, threads: &[ThreadRow]) -> Contradictions {
-        let Recording { info, launches, execs, failed_execs, .. } = self.recording;
+        let Recording { info, launches, execs, failed_execs, stops, .. } = self.recording;
         if let Some(root) = info.root.filter(|root| self.launch(*root).is_none()) {
             self.found.count_row("commands without a launch in the recording", root.0);
         }
         launches.iter().for_each(|row| self.check_launch(row));
         execs.iter().for_each(|row| self.check_exec(row));
         failed_execs.iter().for_each(|row| self.check_failed_exec(row));
+        stops.iter().for_each(|row| self.check_stop(row));
         threads.iter().for_each(|row| self.check_thread(row));
         self.found
     }
@@ -166,6 +169,14 @@ impl RowChecker<'_> {
         ];
         self.check_within(row.launch, row.launch.0, what, |launch| {
             are_in_order(&[launch.created, Some(row.enter), Some(row.returned), launch.zombie.or(launch.exit)])
+        });
+    }
+
+    fn check_stop(&mut self, row: &StopRow) {
+        let what = ["stops of a process that is not recorded", "stops outside of their process's life"];
+        self.check_within(row.launch, row.launch.0, what, |launch| {
+            // The recorder holds the command before it is created for the recording.
+            are_in_order(&[Some(row.at), launch.zombie])
         });
     }
 

@@ -46,8 +46,6 @@ pub struct Ending {
     /// The number of CPUs that the command was allowed to use at its end. `None` if the number in the header is not to be replaced.
     pub allowed_cpus: Option<f64>,
     pub lost: Vec<Loss>,
-    /// Constants that were measured during the recording, in addition to those of the header.
-    pub calibration: Vec<Calibration>,
 }
 
 impl Ending {

@@ -19,9 +19,10 @@
 -- 10: labels, variables that name packages and tests, page faults of a parent after its last launch, and more constants
 -- 11: addresses of the peers of internet sockets, and the local processes that listen there
 -- 12: edges of ninja, which of several files a thread waited for, and imported logs, which do not say how many CPUs there were
+-- 13: the times in which the collector stopped threads
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
-PRAGMA user_version = 12;
+PRAGMA user_version = 13;
 
 -- What was recorded: exactly one row.
 CREATE TABLE recording (
@@ -68,8 +69,6 @@ CREATE TABLE missing (
 --   'recorded_call'    how much longer a system call takes during a recording
 --   'recorded_launch'  how much longer a launch without exec takes, up to its reaping
 --   'recorded_exec'    how much longer an exec takes
---   'recorded_stop'    how much longer a process takes because the collector stops it once: at each end of setup, exec and teardown, at the
---                      start of load and at the end of run, and twice at each failed exec. No row: it is not stopped
 -- Others:
 --   'cpuid'            one CPUID instruction (x86 only)
 --   'identify'         all CPUID instructions at the start of a program (x86 only)
@@ -160,6 +159,15 @@ CREATE TABLE failed_exec (
     return_ns INTEGER NOT NULL,
     path_text INTEGER NOT NULL,
     errno     INTEGER NOT NULL
+);
+
+-- Times in which the collector stopped a thread, as tracing by ptrace does: from the moment at which the thread would have continued without the
+-- collector until it continued. Short stops one after the other may be one row. Other times and CPU times contain these. No row: it stops none.
+CREATE TABLE stop (
+    launch  INTEGER NOT NULL,
+    task    INTEGER NOT NULL, -- thread.task, or for a first thread its launch.id
+    at_ns   INTEGER NOT NULL,
+    span_ns INTEGER NOT NULL  -- span
 );
 
 -- Threads other than the first of their process.

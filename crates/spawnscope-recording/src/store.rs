@@ -268,6 +268,7 @@ fn write_rows(rows: &mut SummingWriter<'_>, batch: &Batch) -> rusqlite::Result<(
     rows.insert_new(&orphans.collect::<Vec<_>>())?;
     rows.upsert_at(batch.execs.iter().map(|exec| (exec.ordinal, &exec.row)))?;
     rows.insert(&batch.failed_execs)?;
+    rows.insert(&batch.stops)?;
     rows.upsert(&batch.threads)?;
     rows.insert(&batch.objects)?;
     rows.insert(&batch.peers)?;
@@ -285,8 +286,7 @@ fn write_ending(rows: &mut SummingWriter<'_>, ending: &Ending) -> rusqlite::Resu
         "UPDATE recording SET wall_ns = ?, ended = ?, allowed_cpus = coalesce(?, allowed_cpus)",
         params![ending.wall.map(|wall| signed(wall.0)), ending.ended, ending.allowed_cpus],
     )?;
-    rows.insert(&ending.losses())?;
-    rows.insert(&ending.calibration)
+    rows.insert(&ending.losses())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spawnscope_data::event::{Calibration, LaunchId, Loss, Missing, Nanos};
 use spawnscope_data::rows::{
     EdgeRow, ExecRow, FailedExecRow, FrameRow, Label, LaunchRow, ObjectRow, PeerRow, SampleRow, Scope, SliceRow,
-    StackRow, TextId, ThreadRow,
+    StackRow, StopRow, TextId, ThreadRow,
 };
 use spawnscope_data::table;
 use spawnscope_data::table::{Bits, Row, Table};
@@ -64,7 +64,7 @@ table! {
 }
 
 /// All tables, in the order in which their checksums are stored.
-pub(super) const TABLES: [&Table; 18] = [
+pub(super) const TABLES: [&Table; 19] = [
     table_of::<RecordingRow>(),
     table_of::<Missing>(),
     table_of::<Calibration>(),
@@ -82,6 +82,7 @@ pub(super) const TABLES: [&Table; 18] = [
     table_of::<Label>(),
     table_of::<PeerRow>(),
     table_of::<EdgeRow>(),
+    table_of::<StopRow>(),
     table_of::<ChecksumRow>(),
 ];
 

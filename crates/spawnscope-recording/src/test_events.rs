@@ -43,13 +43,7 @@ pub(super) fn header() -> Header {
 }
 
 pub(super) fn ending() -> Ending {
-    Ending {
-        wall: Some(Nanos(5_000)),
-        ended: "exited".into(),
-        allowed_cpus: None,
-        lost: Vec::new(),
-        calibration: Vec::new(),
-    }
+    Ending { wall: Some(Nanos(5_000)), ended: "exited".into(), allowed_cpus: None, lost: Vec::new() }
 }
 
 /// Returns an event of a process's first thread, `at` nanoseconds into the recording.
@@ -217,6 +211,7 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
     match &mut event.kind {
         EventKind::Launched(launched) => launched.create.iter_mut().for_each(stretch),
         EventKind::ExecFailed { enter, .. } => stretch(enter),
+        EventKind::Stopped { since } => stretch(since),
         EventKind::Executed(executed) => {
             executed.first_run.iter_mut().chain(&mut executed.enter).for_each(stretch);
             executed.enter_cpu.iter_mut().for_each(stretch_span);

@@ -19,8 +19,8 @@ pub enum ExternalWait {
     /// scanner's name.
     Scanner(Option<TextId>),
     Stopped,
-    /// The recorder: before the command's exec, and between the command's end and the end of the
-    /// wall.
+    /// The recorder: before the command's exec, between the command's end and the end of the wall,
+    /// and while it stopped a thread.
     Recorder,
     Unknown,
 }
@@ -80,6 +80,11 @@ pub fn waker_is_cause(slice: &SliceRow) -> bool {
     }
 }
 
+/// Whether a slice, which `reconstruct` has written, ends with a stop by the collector.
+pub(crate) fn is_by_collector(slice: &SliceRow) -> bool {
+    slice.reason == LeftCpu::Stopped && slice.is_waker_certain == Some(true) && slice.waker.is_none()
+}
+
 /// Whether the thread slept in a call that only a signal can end early.
 pub(crate) fn is_sleep(slice: &SliceRow) -> bool {
     is_in(slice, &calls::SLEEPS)
@@ -97,6 +102,7 @@ pub fn external_wait_of(slice: &SliceRow) -> ExternalWait {
         return cause_of_open_wait(slice);
     }
     match slice.reason {
+        LeftCpu::Stopped if is_by_collector(slice) => ExternalWait::Recorder,
         LeftCpu::Stopped => ExternalWait::Stopped,
         // A scanner's reply to another thread also wakes this one, which then sleeps again. The
         // slice has the last waker, the one that replied to this thread.

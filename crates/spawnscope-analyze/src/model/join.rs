@@ -35,6 +35,17 @@ impl<'a> Joiner<'a> {
         GroupedItems::new(launches.len(), owned)
     }
 
+    /// Returns when the collector stopped the first thread of each launch, grouped by launch and sorted by time.
+    pub(crate) fn stops(&self, launches: &[&LaunchRow]) -> GroupedItems<(Nanos, Nanos)> {
+        let rows = self.recording.stops.iter().filter(|row| row.task.0 == row.launch.0);
+        let spans = rows.filter_map(|row| {
+            Some((index_of(launches, row.launch)?, (row.at, Nanos(row.at.0.saturating_add(row.span.0)))))
+        });
+        let mut owned: Vec<_> = spans.collect();
+        owned.sort_unstable();
+        GroupedItems::new(launches.len(), owned)
+    }
+
     /// Returns one launch without its name and depth, which depend on its ancestors.
     fn launch(&self, row: &LaunchRow, exec_rows: &[&ExecRow]) -> Launch<'a> {
         let execs: Box<[Exec<'a>]> = exec_rows.iter().map(|exec| self.exec(exec)).collect();

@@ -33,21 +33,6 @@ impl Phase {
 
     /// The phases of the launch cost: those of the launch tax, without the waits for a CPU and for the parent.
     pub(crate) const COST: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
-
-    /// Returns how often a collector that stops processes stops one in this phase. Half of a stop is before the instant at which the collector
-    /// reads the clock, and half after it, so there is one stop in a phase if a stop is at each of its ends.
-    pub(crate) fn stops(self, execs: usize, failed_execs: usize) -> f64 {
-        match self {
-            Phase::Create | Phase::Queue => 0.0,
-            // The parent is stopped when it learns of the child's end.
-            Phase::Reap => 0.5,
-            Phase::Setup => 1.0 + 2.0 * failed_execs as f64,
-            Phase::Exec => execs as f64,
-            Phase::Load => 0.5 * execs as f64,
-            Phase::Run => 0.5 * execs.max(1) as f64,
-            Phase::Teardown => 1.0,
-        }
-    }
 }
 
 /// Maximum overhead of recording, as a share of a phase or of a stretch on the CPU.
@@ -89,11 +74,10 @@ impl PhaseTimes {
         times
     }
 
-    /// Takes what recording has added off the duration of a phase.
-    pub(crate) fn take_off(&mut self, phase: Phase, added_ns: f64) {
+    /// Takes the time in which the collector stopped a process off the duration of a phase.
+    pub(crate) fn take_off(&mut self, phase: Phase, stopped: Nanos) {
         if let Some(span) = self.get(phase).filter(|_| self.has(phase)) {
-            let added = added_ns.min(span.0 as f64 * MAX_OVERHEAD_SHARE);
-            self.0.set(phase as usize, span.since(Nanos(added as u64)).0.saturating_add(NO_TIME));
+            self.0.set(phase as usize, span.since(stopped).0.saturating_add(NO_TIME));
         }
     }
 

@@ -10,7 +10,7 @@ use crate::model::join::{Joiner, index_of};
 use crate::model::launch::{Command, Exec, FailedExec, Launch, MaybeKnown, base_name};
 use crate::model::names::name_after;
 use crate::model::phases::Phase;
-use spawnscope_data::event::{Constant, LaunchId, Nanos};
+use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, Recording, StackId, TextId};
 
 /// Maximum number of nested forks that are searched for the program that they are copies of.
@@ -40,8 +40,8 @@ pub struct Forest<'a> {
     /// The recording that contains the rows of failed execs, frames and texts.
     recording: &'a Recording,
     parents: Vec<MaybeKnown<u32>>,
-    /// What each stop by the collector added, in nanoseconds; zero if it stops no process.
-    stop_ns: f64,
+    /// When the collector stopped the first thread of each launch, by time.
+    stops: GroupedItems<(Nanos, Nanos)>,
 }
 
 /// A launch on a walk from the top down.
@@ -99,34 +99,37 @@ impl<'a> Forest<'a> {
             failed_execs,
             recording,
             parents,
-            stop_ns: recording.measured_ns(Constant::RecordedStop).unwrap_or_default(),
+            stops: joiner.stops(&rows),
         };
         forest.take_off_stops();
         forest
     }
 
     fn take_off_stops(&mut self) {
-        if self.stop_ns == 0.0 {
+        if self.recording.stops.is_empty() {
             return;
         }
         for index in 0..self.launches.len() {
-            for phase in Phase::ALL {
-                let added = self.added_by_stops(index, phase);
-                self.launches[index].phases.take_off(phase, added);
+            for piece in self.launches[index].pieces(Some(self.end)) {
+                let stopped = match piece.phase {
+                    // These are time of the parent.
+                    Phase::Create | Phase::Reap => {
+                        self.parent(index).map(|parent| self.stopped(parent, piece.start, piece.end))
+                    }
+                    Phase::Queue => None,
+                    _ => Some(self.stopped(index, piece.start, piece.end)),
+                };
+                self.launches[index].phases.take_off(piece.phase, stopped.unwrap_or_default());
             }
         }
     }
 
-    /// Returns how many nanoseconds the collector's stops added to a phase of the launch at `index`.
-    /// Its duration does not contain them.
-    pub(crate) fn added_by_stops(&self, index: usize, phase: Phase) -> f64 {
-        let failed_execs = self.failed_execs.items_of(index).len();
-        self.stop_ns * phase.stops(self.launches[index].execs.len(), failed_execs)
-    }
-
-    /// Returns how long a process is stopped before the collector reads the clock, and after it.
-    pub(crate) fn half_stop(&self) -> Nanos {
-        Nanos((self.stop_ns / 2.0) as u64)
+    /// Returns how long the collector stopped the first thread of a launch between two instants.
+    pub(crate) fn stopped(&self, index: usize, from: Nanos, to: Nanos) -> Nanos {
+        let stops = self.stops.items_of(index);
+        let first = stops.partition_point(|(_, until)| *until <= from);
+        let within = stops[first..].iter().take_while(|(since, _)| *since < to);
+        Nanos(within.map(|(since, until)| (*until).min(to).since(from.max(*since)).0).sum())
     }
 
     pub fn index_of(&self, id: LaunchId) -> Option<usize> {

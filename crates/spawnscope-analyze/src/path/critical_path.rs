@@ -3,7 +3,7 @@
 
 use crate::model::compact::CompactNumbers;
 use crate::model::external_wait::{ExternalWait, ExternalWaitTimes, external_wait_of};
-use crate::model::phases::{MAX_OVERHEAD_SHARE, Phase};
+use crate::model::phases::Phase;
 use crate::model::pieces::Piece;
 use crate::model::poll_loop::PollLoop;
 use crate::model::timeline::{Moment, State, ThreadIndex, Timelines, last_launch, last_thread, root_of};
@@ -37,10 +37,6 @@ impl Charges {
 
     pub(crate) fn add_run_queue(&mut self, span: Nanos) {
         self.add_to(RUN_QUEUE, span);
-    }
-
-    fn move_out(&mut self, phase: Phase, span: Nanos) {
-        self.0.set(phase as usize, self.get(phase).since(span).0);
     }
 
     fn sum(&self, index: usize) -> Nanos {
@@ -102,26 +98,6 @@ impl CriticalPath {
         }
     }
 
-    /// Charges what the collector's stops took to the recorder. The phases of the launches do not contain it either.
-    fn move_stops(&mut self, forest: &Forest<'_>) {
-        let mut moved = 0;
-        for (index, charges) in self.launches.iter_mut().enumerate() {
-            for phase in Phase::ALL {
-                let charged = charges.get(phase).0 as f64;
-                let added = forest.added_by_stops(index, phase);
-                let all = forest.launches[index].phases.get(phase).unwrap_or_default().0 as f64 + added;
-                // A part of a phase contains the same part of its stops.
-                let share = (charged / all.max(1.0)).min(1.0);
-                let part = (added * share).min(charged * MAX_OVERHEAD_SHARE) as u64;
-                charges.move_out(phase, Nanos(part));
-                moved += part;
-            }
-        }
-        if moved > 0 {
-            self.external_wait.entry(ExternalWait::Recorder).or_default().0 += moved;
-        }
-    }
-
     pub fn sum(&self) -> Nanos {
         let launches: u64 = self.launches.iter().map(|charges| charges.total().0).sum();
         let external_wait: u64 = self.external_wait.values().map(|time| time.0).sum();
@@ -156,7 +132,6 @@ pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) ->
         wall,
     };
     walk(forest, timelines, wall, |stretch| path.add(&stretch))?;
-    path.move_stops(forest);
     Some(path)
 }
 

@@ -1,8 +1,8 @@
 //! Builds recordings by hand. A launch is defined by the durations of its phases; the instants of the rows follow from these.
 
-use spawnscope_data::event::{Language, LaunchId, Mechanism, Nanos, Pid};
+use spawnscope_data::event::{Language, LaunchId, Mechanism, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{
-    ExecRow, FailedExecRow, FrameId, FrameRow, Info, LaunchRow, Origin, Recording, StackId, StackRow, TextId,
+    ExecRow, FailedExecRow, FrameId, FrameRow, Info, LaunchRow, Origin, Recording, StackId, StackRow, StopRow, TextId,
 };
 
 /// The durations of a launch's phases, in nanoseconds.
@@ -143,6 +143,17 @@ impl Builder {
         let path = self.text(path.as_bytes());
         let row = FailedExecRow { launch, enter: Nanos(enter_ns), returned: Nanos(enter_ns + 1_000), path, errno };
         self.recording.failed_execs.push(row);
+    }
+
+    /// Adds stops of the first thread of a launch by the collector, each as its start and its end.
+    pub(crate) fn stops(&mut self, launch: LaunchId, stops: &[[u64; 2]]) {
+        let rows = stops.iter().map(|[since, until]| StopRow {
+            launch,
+            task: TaskId(launch.0),
+            at: Nanos(*since),
+            span: Nanos(until - since),
+        });
+        self.recording.stops.extend(rows);
     }
 
     /// Sets the call chain of a launch, from the innermost frame outwards.

@@ -5,7 +5,7 @@ use spawnscope_analyze::model::external_wait::ExternalWait;
 use spawnscope_analyze::model::phases::Phase;
 use spawnscope_analyze::path::critical_path::{Charge, stretches};
 use spawnscope_analyze::{CriticalPath, Forest, critical_path};
-use spawnscope_data::event::{Calibration, Constant, LaunchId, Nanos, Pid, TaskId};
+use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
@@ -43,24 +43,6 @@ fn slices_of_wait_for(child: LaunchId) -> [SliceRow; 4] {
         created(child.0, created_at, spans.queue),
         ended(child.0, first_run, zombie + 1_000),
     ]
-}
-
-#[test]
-fn stops_by_the_collector_are_charged_to_the_recorder() {
-    let (mut builder, child) = one_child();
-    let usual = path_of(&builder.recording, &slices_of_wait_for(child));
-    builder.recording.calibration =
-        vec![Calibration { what: Constant::RecordedStop, ns: 10_000.0, low_ns: None, high_ns: None }];
-    let path = path_of(&builder.recording, &slices_of_wait_for(child));
-    let forest = Forest::build(&builder.recording);
-    for (phase, span) in forest.launches[1].phases.iter() {
-        assert_eq!(Some(path.launches[1].get(phase)), span, "{phase:?}");
-    }
-    let of_child = usual.launches[1].total().since(path.launches[1].total());
-    assert_eq!(of_child, Nanos(45_000), "the stops of the child, and half of the one in which its parent reaps it");
-    let recorder = |path: &CriticalPath| path.external_wait[&ExternalWait::Recorder];
-    assert!(recorder(&path).since(recorder(&usual)) >= of_child);
-    assert_eq!(path.sum(), Nanos(WALL));
 }
 
 #[test]

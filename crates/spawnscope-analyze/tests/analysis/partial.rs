@@ -1,6 +1,7 @@
 //! Recordings without wakers. From a recording whose causes are known, the tests derive those that ptrace would have made. The
 //! causes are reconstructed, and the interval of each prediction must contain the prediction from the full recording.
 
+use spawnscope_analyze::model::external_wait::ExternalWait;
 use spawnscope_analyze::model::timeline::Timelines;
 use spawnscope_analyze::path::critical_path::critical_path;
 use spawnscope_analyze::predict::replay::{Parameters, Replay};
@@ -112,6 +113,30 @@ fn a_loop_is_predicted_as_with_wakers() {
         assert!((0.85..1.1).contains(&ratio), "{name}: {ratio}");
         assert_eq!(least.0 > expected.0 / 2, is_certain, "{name}: {prediction:?}");
     }
+}
+
+#[test]
+fn stops_by_the_collector_are_no_time_of_the_command() {
+    const STOP: u64 = 100_000;
+    let mut serial = Serial::new();
+    let spans = Spans { run: Spans::USUAL.run + STOP, ..Spans::USUAL };
+    let launches: Vec<LaunchId> = (0..20).map(|_| serial.launch(&spans, DIRNAME)).collect();
+    for launch in &launches {
+        let row = serial.builder.row(*launch);
+        for cpu in [&mut row.exit_cpu, &mut row.cpu] {
+            *cpu = cpu.map(|cpu| cpu.since(Nanos(STOP)));
+        }
+        let exit = row.exit.unwrap().0;
+        serial.builder.stops(*launch, &[[exit - STOP, exit]]);
+    }
+    let partial = as_ptrace(&with_cpu_of_shell(serial.finish()), true);
+    let prediction = predict_partial(&partial, Change::Remove, &[]);
+    assert!(prediction.replay_error.abs() < 0.01, "{prediction:?}");
+    let stopped = prediction.wall.since(prediction.unrecorded);
+    assert!(stopped.0.abs_diff(20 * STOP) < STOP, "{stopped:?}");
+    let forest = Forest::build(&partial.0);
+    let path = critical_path(&forest, &reconstructed(&forest, &partial), prediction.wall).unwrap();
+    assert!(path.external_wait[&ExternalWait::Recorder].0 >= 20 * STOP, "{:?}", path.external_wait);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use spawnscope_analyze::Forest;
 use spawnscope_analyze::model::launch::Outcome;
 use spawnscope_analyze::model::phases::{Phase, PhaseTimes};
-use spawnscope_data::event::{Calibration, Constant, Nanos};
+use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Recording;
 
 use crate::builder::{Builder, ROOT, Spans};
@@ -29,12 +29,14 @@ fn each_phase_lies_between_its_own_boundaries() {
 fn stops_by_the_collector_are_no_time_of_a_phase() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let launch = builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
-    builder.recording.calibration =
-        vec![Calibration { what: Constant::RecordedStop, ns: 10_000.0, low_ns: None, high_ns: None }];
-    let spans = [120_000, 20_000, 30_000, 290_000, 395_000, 195_000, 50_000, 5_000].map(Some);
+    // setup begins at 1.14 ms, exec at 1.18, load at 1.48, run at 1.88, teardown at 2.08, reap at 2.14.
+    builder.stops(
+        launch,
+        &[[1_140_000, 1_150_000], [1_170_000, 1_185_000], [1_880_000, 1_890_000], [2_070_000, 2_090_000]],
+    );
+    builder.stops(ROOT, &[[1_000_000, 1_010_000], [2_142_000, 2_160_000]]);
+    let spans = [110_000, 20_000, 20_000, 295_000, 400_000, 180_000, 50_000, 2_000].map(Some);
     assert_eq!(nanoseconds(&phases_of(&builder.recording, 1)), spans);
-    builder.failed_exec_at(launch, "/usr/local/bin/true", 2, 1_150_000);
-    assert_eq!(phases_of(&builder.recording, 1).get(Phase::Setup), Some(Nanos(10_000)));
 }
 
 #[test]

@@ -17,6 +17,12 @@ pub(super) struct Counters {
     pub(super) arrivals: u64,
 }
 
+impl Counters {
+    pub(super) fn at_beginning_of(self, stop: Option<(Pid, Nanos)>) -> Counters {
+        Counters { at: stop.map_or(self.at, |(_, since)| since), ..self }
+    }
+}
+
 /// Reads the counters: time on CPUs, time in the run queue, number of times that the thread got a CPU.
 pub(super) fn read_counters(schedstat: &File) -> Option<Counters> {
     let mut bytes = [0; 80];

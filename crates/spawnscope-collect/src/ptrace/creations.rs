@@ -22,7 +22,7 @@ const CLONE3_STACK: usize = 40;
 
 impl Tracing {
     pub(super) fn handle_creation(&mut self, creator: Pid, how: Creation, child: Option<Pid>) {
-        let at = clock::now();
+        let at = self.stop_times.begin(creator, clock::now());
         let (Some(child), Some(parent)) = (child, self.processes.thread(creator)) else {
             // The creator was killed. If there is a child, `adopt_early` starts it.
             return;
@@ -178,6 +178,7 @@ impl Tracing {
         if let Some((at, _)) = &mut process.created {
             if let Some(first_stop) = &process.first_stop {
                 *at = first_stop.created;
+                self.stop_times.begin_at(pid, first_stop.begun());
             }
             process.begun = Some((*at, Nanos(0)));
         }

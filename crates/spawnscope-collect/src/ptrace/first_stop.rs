@@ -34,6 +34,11 @@ impl FirstStop {
         })
     }
 
+    /// Returns when the process would have got a CPU if it had not waited for one again after this stop.
+    pub(super) fn begun(&self) -> Nanos {
+        Nanos(self.created.0 + self.waited.0)
+    }
+
     /// Returns when the process would have got a CPU without the tracer. It must be at its second stop. `at_first_call`: this stop is its first
     /// system call. In that case, all its time in the run queue counts, since its creator, which is resumed after it, may have preempted it.
     /// Otherwise returns `None` if it was in the run queue more than once.

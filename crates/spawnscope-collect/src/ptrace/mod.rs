@@ -4,7 +4,6 @@
 
 pub(crate) mod blocked;
 mod calls;
-mod costs;
 mod counters;
 mod creations;
 mod first_stop;
@@ -16,6 +15,7 @@ mod processes;
 mod programs;
 mod setup;
 mod shared;
+mod stop_times;
 mod stops;
 mod tracing;
 mod waits;
@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use spawnscope_data::event::{Calibration, Event, Loss, Missing, Pid};
+use spawnscope_data::event::{Event, Loss, Missing, Pid};
 use spawnscope_system::process::{is_readable_within, reap_ended};
 use spawnscope_system::ptrace::refusal;
 use spawnscope_system::signals::{ChildChanges, ThreadWaker};
@@ -144,13 +144,9 @@ impl Collector for PtraceCollector {
         Ok(Vec::new())
     }
 
-    /// Fails: the recorder's own thread cannot be traced. `costs` returns what tracing adds.
+    /// Fails: the recorder's own thread cannot be traced. What tracing adds is known from the stops.
     fn as_followed(&self, _: &mut dyn FnMut()) -> Result<(), CollectError> {
         Err(CollectError::CommandOnly)
-    }
-
-    fn costs(&self) -> Vec<Calibration> {
-        lock(&self.shared.measured_costs).clone()
     }
 
     fn detach(&mut self) {

@@ -20,7 +20,7 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    fn new(launch: LaunchId, task: TaskId) -> Thread {
+    pub(super) fn new(launch: LaunchId, task: TaskId) -> Thread {
         Thread { launch, task, is_new: true, has_exited: false }
     }
 }

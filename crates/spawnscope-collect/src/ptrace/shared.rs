@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
-use spawnscope_data::event::{Calibration, Event};
+use spawnscope_data::event::Event;
 
 /// The recorder is woken once there are this many events.
 const WAKE_AT_EVENTS: usize = 4096;
@@ -15,7 +15,6 @@ const WAKE_AT_EVENTS: usize = 4096;
 pub(super) struct Shared {
     pub(super) events: Mutex<Vec<Event>>,
     pub(super) notices: Mutex<Vec<String>>,
-    pub(super) measured_costs: Mutex<Vec<Calibration>>,
     pub(super) command_status: Mutex<Option<i32>>,
     /// Whether the command has been stopped by a signal since the recorder asked.
     pub(super) command_stopped: AtomicBool,
@@ -32,7 +31,6 @@ impl Shared {
         Ok(Shared {
             events: Mutex::default(),
             notices: Mutex::default(),
-            measured_costs: Mutex::default(),
             command_status: Mutex::default(),
             command_stopped: AtomicBool::new(false),
             should_detach: AtomicBool::new(false),

@@ -36,6 +36,9 @@ impl Tracing {
         {
             process.first_run =
                 first_stop.first_run(tid, matches!(stop, Stop::SystemCall | Stop::Signal(libc::SIGURG)));
+            if let Some(first_run) = process.first_run {
+                self.stop_times.move_first(thread.task, first_run);
+            }
         }
         if let Stop::Signal(signal) = stop
             && let Some(call) = self.detoured_call(tid, thread, signal)
@@ -345,6 +348,10 @@ impl Tracing {
                 process.thread_count = process.thread_count.saturating_sub(1);
             }
             self.report(at, thread.launch, thread.task, EventKind::Exited(exited));
+        }
+        if process.is_some() {
+            let since = self.stop_times.end_of_process(tid, at);
+            self.report(at, thread.launch, thread.task, EventKind::Stopped { since });
         }
         let gone = EventKind::Gone { zombie: process.is_some().then_some(at), auto_reaped: false, cpu: None };
         self.report(at, thread.launch, thread.task, gone);

@@ -15,7 +15,6 @@ use spawnscope_system::ptrace::{Event as Traced, ExecPoint, Options, Resume, Sto
 use spawnscope_system::signals::ChildChanges;
 use spawnscope_system::{clock, procfs};
 
-use super::costs::Costs;
 use super::counters;
 use super::launchers::Launchers;
 use super::lines::Interpreters;
@@ -23,6 +22,7 @@ use super::processes::{Process, Processes};
 use super::programs;
 use super::setup::Setup;
 use super::shared::{Shared, lock};
+use super::stop_times::StopTimes;
 use super::waits::Waits;
 use crate::untraced::UntracedProcesses;
 use crate::{ROOT, Settings};
@@ -53,9 +53,7 @@ pub(super) struct Tracing {
     pub(super) replaced: HashSet<Vec<u8>>,
     /// Where programs call execve, as seen so far.
     pub(super) exec_points: Vec<ExecPoint>,
-    costs: Costs,
-    /// The CPU time of this thread when it began to trace.
-    worked_before: Nanos,
+    pub(super) stop_times: StopTimes,
     pub(super) shared: Arc<Shared>,
     children: ChildChanges,
     events: Vec<Event>,
@@ -74,7 +72,7 @@ impl Tracing {
         settings: &Settings,
         interpreters: Interpreters,
     ) -> io::Result<Tracing> {
-        let costs = Costs::new(stop_latency());
+        let stop_times = StopTimes::new(stop_latency());
         let mut tracer = Tracer::new();
         let options = Options::CREATION | Options::EXEC | Options::EXITING | Options::SYSTEM_CALLS;
         tracer.seize(command, options)?;
@@ -99,8 +97,7 @@ impl Tracing {
             keeps_privilege: programs::traced_programs_keep_privilege(),
             replaced: HashSet::new(),
             exec_points: Vec::new(),
-            costs,
-            worked_before: clock::cpu_time_of_thread(),
+            stop_times,
             shared,
             children,
             events: Vec::new(),
@@ -118,10 +115,13 @@ impl Tracing {
             let is_idle = event.is_none() && !self.wait();
             match event {
                 Some(Traced::Stopped(thread, stop)) => {
-                    self.costs.add(stop);
+                    self.waits.stopped = Some((thread, self.stop_times.begin(thread, clock::now())));
                     self.handle_stop(thread, stop);
                 }
-                Some(Traced::Ended(thread, status)) => self.handle_end(thread, status),
+                Some(Traced::Ended(thread, status)) => {
+                    self.waits.stopped = None;
+                    self.handle_end(thread, status);
+                }
                 None => self.children.clear(),
             }
             for (launch, ended) in self.untraced.ended() {
@@ -135,7 +135,7 @@ impl Tracing {
             {
                 self.report_all_launched();
                 self.processes.launches().into_iter().for_each(|launch| self.report_load(launch, false));
-                self.report_costs();
+                self.events.extend(self.stop_times.take_all());
                 self.is_detaching = true;
                 self.tracer.interrupt_all();
             }
@@ -144,14 +144,6 @@ impl Tracing {
             }
             self.shared.send(&mut self.events);
         }
-        if !self.is_detaching {
-            self.report_costs();
-        }
-    }
-
-    fn report_costs(&mut self) {
-        let work = clock::cpu_time_of_thread().since(self.worked_before);
-        *lock(&self.shared.measured_costs) = self.costs.constants(work);
     }
 
     fn is_over(&self) -> bool {
@@ -185,7 +177,21 @@ impl Tracing {
 
     pub(super) fn report(&mut self, at: Nanos, launch: LaunchId, task: TaskId, kind: EventKind) {
         if !self.is_detaching {
+            if !matches!(kind, EventKind::Called(_)) {
+                self.events.extend(self.stop_times.take(task));
+            }
             self.events.push(Event { at, launch, task, kind });
+        }
+    }
+
+    /// Notes that a stopped thread continues.
+    fn end_stop(&mut self, tid: Pid) {
+        let now = clock::now();
+        if let Some(thread) = self.processes.thread(tid).filter(|_| !self.is_detaching)
+            && let Some((span, earlier)) = self.stop_times.end(tid, thread, now)
+        {
+            self.events.extend(earlier);
+            self.waits.on_resumed(tid, now, span);
         }
     }
 
@@ -209,6 +215,7 @@ impl Tracing {
             self.release(thread, stop);
             return;
         }
+        self.end_stop(thread);
         let traces_calls = self.processes.process_of(thread).is_some_and(|process| process.has_traced_calls());
         let traces_calls = traces_calls || self.launchers.is_watched(thread);
         let how = match stop.transparent_resume() {
@@ -221,6 +228,7 @@ impl Tracing {
     /// Detaches from a stopped thread. If its loader has not finished yet, the end of loading remains unknown.
     fn release(&mut self, thread: Pid, stop: Stop) {
         self.remove_detour(thread);
+        self.end_stop(thread);
         self.forget(thread);
         self.tracer.resume(thread, stop.transparent_detach());
     }

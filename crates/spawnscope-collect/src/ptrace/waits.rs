@@ -41,6 +41,8 @@ struct LaunchingThread {
     /// Total length of the thread's waits for such children since the last stop.
     vfork_wait_ns: u64,
     vfork_waits: u64,
+    /// How long the tracer has stopped the thread since the beginning of its last stop.
+    stopped_ns: u64,
     /// The call that the thread is blocked in (/proc/PID/task/TID/syscall).
     call: Option<File>,
     /// Whether its process handles SIGCHLD, once this has been examined.
@@ -79,6 +81,8 @@ pub(super) struct Waits {
     /// The process and the thread that have created each running process.
     parents: HashMap<Pid, (Pid, Pid)>,
     pub(super) ended_writers: EndedWriters,
+    /// The thread whose stop is being handled, and since when it would have continued without the tracer.
+    pub(super) stopped: Option<(Pid, Nanos)>,
 }
 
 impl Waits {
@@ -105,6 +109,21 @@ impl Waits {
             watched.vfork_wait_ns += at.since(since).0;
             watched.vfork_waits += 1;
         }
+    }
+
+    /// Call when a thread continues that was stopped for `span`.
+    pub(super) fn on_resumed(&mut self, thread: Pid, at: Nanos, span: Nanos) {
+        if let Some(watched) = self.threads.get_mut(&thread) {
+            watched.stopped_ns += span.0;
+            watched.vfork_children.values_mut().for_each(|since| *since = at);
+        }
+    }
+
+    /// Reads the counters of a thread. They do not change while it is stopped, so that those of a stopped thread are from the beginning of its
+    /// stop.
+    fn read(&self, thread: Pid) -> Option<Counters> {
+        let counters = self.threads.get(&thread)?.counters()?;
+        Some(counters.at_beginning_of(self.stopped.filter(|(stopped, _)| *stopped == thread)))
     }
 
     /// Call when a process begins to exit, before it closes its files.
@@ -197,10 +216,11 @@ impl Waits {
     /// Reads the counters of a stopped thread. The length of its next wait is measured from then on.
     fn restart(&mut self, process: Pid, thread: Pid) -> Option<&mut LaunchingThread> {
         let is_full = self.threads.len() >= MAX_THREADS;
+        let stopped = self.stopped.filter(|(stopped, _)| *stopped == thread);
         match self.threads.entry(thread) {
             Entry::Occupied(entry) => {
                 let watched = entry.into_mut();
-                watched.restart(watched.counters()?);
+                watched.restart(watched.counters()?.at_beginning_of(stopped));
                 Some(watched)
             }
             Entry::Vacant(_) if is_full => None,
@@ -208,7 +228,7 @@ impl Waits {
                 let [schedstat, call] = ["schedstat", "syscall"]
                     .map(|name| File::open(format!("/proc/{}/task/{}/{name}", process.0, thread.0)).ok());
                 let schedstat = schedstat?;
-                let last = read_counters(&schedstat)?;
+                let last = read_counters(&schedstat)?.at_beginning_of(stopped);
                 Some(entry.insert(LaunchingThread { call, ..LaunchingThread::new(schedstat, last) }))
             }
         }
@@ -217,8 +237,8 @@ impl Waits {
     /// Returns the slice of a stopped thread's wait if there was exactly one since its last stop, whether the wait certainly ended just before
     /// this stop, and the time of this stop.
     pub(super) fn wait_since_last_stop(&mut self, thread: Pid) -> Option<(Slice, bool, Nanos)> {
+        let now = self.read(thread)?;
         let watched = self.threads.get_mut(&thread)?;
-        let now = watched.counters()?;
         let slice = watched.single_wait(&now);
         let runnable = (now.ran + now.delayed).saturating_sub(watched.at_last_stop.ran + watched.at_last_stop.delayed);
         watched.restart(now);
@@ -229,10 +249,8 @@ impl Waits {
 
     /// Call when a thread is stopped because a child has ended during a sleep of the thread.
     pub(super) fn on_interrupted_sleep(&mut self, thread: Pid, call: Syscall) {
-        let Some(watched) = self.threads.get_mut(&thread) else {
-            return;
-        };
-        let Some(now) = watched.counters() else {
+        let now = self.read(thread);
+        let Some((now, watched)) = now.zip(self.threads.get_mut(&thread)) else {
             return;
         };
         let known = watched.sleep.map(|sleep| Sleep { interruptions: sleep.interruptions + 2, ..sleep });
@@ -251,7 +269,7 @@ impl Waits {
     pub(super) fn sleep_since_last_stop(&self, thread: Pid) -> Option<(Slice, Nanos, Vec<Pid>)> {
         let watched = self.threads.get(&thread)?;
         let sleep = watched.sleep?;
-        let now = watched.counters()?;
+        let now = self.read(thread)?;
         let (slice, arrivals, ran) = watched.time_off(&now)?;
         let is_single = arrivals == 2 + sleep.interruptions;
         // The thread has run before and after the sleep.
@@ -268,7 +286,7 @@ impl Waits {
     /// Returns the time off the CPU of a stopped thread since its last stop as one wait; `None` if the thread has launched nothing yet.
     pub(super) fn time_off_since_last_stop(&self, thread: Pid) -> Option<Option<Slice>> {
         let watched = self.threads.get(&thread)?;
-        Some(watched.counters().and_then(|now| watched.time_off(&now)).map(|(slice, ..)| slice))
+        Some(self.read(thread).and_then(|now| watched.time_off(&now)).map(|(slice, ..)| slice))
     }
 }
 
@@ -281,6 +299,7 @@ impl LaunchingThread {
             vfork_children: HashMap::new(),
             vfork_wait_ns: 0,
             vfork_waits: 0,
+            stopped_ns: 0,
             call: None,
             handles_signal: None,
             awaited: Vec::new(),
@@ -298,7 +317,7 @@ impl LaunchingThread {
     }
 
     fn restart(&mut self, now: Counters) {
-        (self.at_last_stop, self.vfork_wait_ns, self.vfork_waits) = (now, 0, 0);
+        (self.at_last_stop, self.vfork_wait_ns, self.vfork_waits, self.stopped_ns) = (now, 0, 0, 0);
         (self.executing, self.sleep) = (None, None);
         self.awaited.clear();
         self.ended.clear();
@@ -333,7 +352,8 @@ impl LaunchingThread {
         let arrivals = now.arrivals.checked_sub(self.at_last_stop.arrivals + self.vfork_waits)?;
         let ran = now.ran.checked_sub(self.at_last_stop.ran)?;
         let delayed = now.delayed.checked_sub(self.at_last_stop.delayed)?;
-        let off = now.at.since(self.at_last_stop.at).0.checked_sub(ran + delayed + self.vfork_wait_ns)?;
+        let others = ran + delayed + self.vfork_wait_ns + self.stopped_ns;
+        let off = now.at.since(self.at_last_stop.at).0.checked_sub(others)?;
         if off < MIN_OFF_NS {
             return None;
         }

@@ -42,7 +42,7 @@ crate::named_enum! {
         RecordedLaunch = "recorded_launch",
         /// How much longer one exec takes during a recording.
         RecordedExec = "recorded_exec",
-        /// How much longer a process takes because the collector stops it once.
+        /// How much longer a process took because the collector stopped it once, in recordings of format 12. Later ones have each stop.
         RecordedStop = "recorded_stop",
     }
 }

@@ -99,6 +99,10 @@ pub enum EventKind {
         auto_reaped: bool,
         cpu: Option<Nanos>,
     },
+    /// The collector stopped a thread from `since` until `at`.
+    Stopped {
+        since: Nanos,
+    },
     /// `launch` waited for a child and reaped it; `pid` is the child's id in the pid namespace of `launch`.
     Reaped {
         pid: Pid,

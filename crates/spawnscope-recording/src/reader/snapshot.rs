@@ -75,6 +75,7 @@ impl<'f> Snapshot<'f> {
             launches: self.rows(&index)?,
             execs: self.rows(&index)?,
             failed_execs: self.rows(&index)?,
+            stops: self.rows(&index)?,
             objects,
             peers: self.rows(&index)?,
             edges: self.rows(&index)?,

@@ -12,7 +12,7 @@ use super::*;
 use crate::Memory;
 use crate::reader::{ObjectRow, Origin, Recording, RecordingFile, StackId};
 use crate::test_events::*;
-use spawnscope_data::event::{Loss, Nanos, ObjectKind, Pid};
+use spawnscope_data::event::{Loss, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope_data::rows::Scope;
 
 struct Directory(tempfile::TempDir);
@@ -52,14 +52,22 @@ fn recorded_rows_are_read_back() {
     recorder.send(vec![released()]);
     recorder.set_root(ROOT);
     recorder.send(life(0));
-    recorder.send(vec![peer_found(4_000)]);
+    let stopped = EventKind::Stopped { since: instant(3_000) };
+    recorder
+        .send(vec![peer_found(4_000), Event { at: instant(4_000), launch: ROOT, task: TaskId(ROOT.0), kind: stopped }]);
     let lost = vec![Loss { kind: "slice".into(), events: 3 }, Loss { kind: "slice".into(), events: 4 }];
     recorder.finish(Ending { lost, ..ending() }).unwrap();
 
     let file = RecordingFile::open(&directory.path()).unwrap();
-    let Recording { info, launches, execs, failed_execs, objects, peers, edges, frames, stacks, texts, calibration } =
-        file.read().unwrap();
-    assert_eq!(calibration, header().calibration);
+    let recording = file.read().unwrap();
+    let Recording { info, launches, execs, failed_execs, stops, objects, peers, edges, frames, stacks, .. } =
+        &recording;
+    let (texts, calibration) = (&recording.texts, &recording.calibration);
+    assert_eq!(
+        stops.iter().map(|row| (row.task, row.at, row.span)).collect::<Vec<_>>(),
+        [(TaskId(1), Nanos(3_000), Nanos(1_000))]
+    );
+    assert_eq!(*calibration, header().calibration);
     let found: Vec<_> = peers.iter().map(|peer| (peer.device, peer.inode, peer.pid, texts.get(peer.name))).collect();
     assert_eq!(found, [(8, 4_711, Pid(77), b"sccache".as_slice())]);
     assert!(edges.is_empty(), "no launch is by ninja");
@@ -93,7 +101,7 @@ fn recorded_rows_are_read_back() {
     assert!(slices.iter().all(|row| row.object == slices[0].object));
     let fifo = ObjectRow { kind: ObjectKind::Fifo, device: 42, inode: 4_242, path: objects[0].path };
     assert_eq!(slices[0].object.map(|object| object.index()), Some(0));
-    assert_eq!(objects, [fifo], "the same object is stored once");
+    assert_eq!(*objects, [fifo], "the same object is stored once");
     assert_eq!(objects[0].path.map(|path| texts.get(path)), Some(b"/tmp/fifo".as_slice()));
 }
 

@@ -14,7 +14,7 @@ use super::recordings::Recordings;
 use super::running::RunningProcesses;
 use crate::allowed_cpus::allowed_cpus;
 use crate::collect::{CollectError, Collector};
-use crate::event::{Calibration, EventKind, LaunchId, Loss, Nanos, Pid};
+use crate::event::{EventKind, LaunchId, Loss, Nanos, Pid};
 use crate::signals::{ArrivedSignal, Signals};
 use crate::{clock, job_control, units};
 
@@ -70,8 +70,6 @@ pub struct Outcome {
     /// How many CPUs the command was allowed to use when it ended.
     pub allowed_cpus: Option<f64>,
     pub lost: Vec<Loss>,
-    /// What recording has cost, if the collector measures it meanwhile.
-    pub calibration: Vec<Calibration>,
     /// Whether the recording ended early and the reason was printed.
     pub has_failed: bool,
     /// Why the next recording of `--keep` could not begin.
@@ -298,7 +296,6 @@ impl Session<'_> {
         notices.iter().filter(|_| !self.is_quiet).for_each(|notice| print_message(notice));
         let is_cut = self.waits_for_all && self.running.process_count() > 0;
         outcome.recorded_until = outcome.last_ended.filter(|_| !is_cut).or(Some(until));
-        outcome.calibration = self.collector.costs();
         match self.collector.losses() {
             Ok(lost) => {
                 if let Some(publisher) = self.publisher {

@@ -25,6 +25,7 @@ mod verdict;
 mod texts;
 
 // Shared with the tests of spawnscope-analyze.
+#[expect(dead_code, reason = "spawnscope-analyze uses the rest")]
 #[path = "../../../spawnscope-analyze/tests/analysis/builder.rs"]
 mod builder;
 #[path = "../../../spawnscope-analyze/tests/analysis/recordings.rs"]

@@ -20,6 +20,7 @@ pub(super) fn cut_launches(window: &Window, recording: &mut Recording) {
             *at = at.filter(|at| *at <= to);
         }
     }
+    recording.stops.retain(|row| window.members.contains(&row.launch) && row.at >= window.span.from && row.at < to);
     recording.failed_execs.retain(|row| {
         window.members.contains(&row.launch) && (window.span.from..=to).contains(&row.enter) && row.returned <= to
     });

@@ -25,8 +25,6 @@ pub enum ActivityKind {
     Supervise,
     /// Page faults of the parent after the creation of a child, on pages that both share.
     Faults,
-    /// The collector stops the parent, because it has created or reaped a child.
-    Stop,
 }
 
 const KIND_BITS: u16 = 4;
@@ -40,7 +38,6 @@ const PAGE_BYTES: u64 = 4096;
 /// The kinds of work that are not phases are numbered after the phases.
 const SUPERVISE: u16 = 8;
 const FAULTS: u16 = 9;
-const STOP: u16 = 10;
 
 impl Stage {
     /// Returns the stage for a phase after exec number `exec`, from 0.
@@ -69,8 +66,7 @@ impl Stage {
             Some(phase) => ActivityKind::Phase(*phase),
             None => match kind {
                 SUPERVISE => ActivityKind::Supervise,
-                FAULTS => ActivityKind::Faults,
-                _ => ActivityKind::Stop,
+                _ => ActivityKind::Faults,
             },
         }
     }
@@ -212,23 +208,19 @@ fn work_for_children(
         let Some(created) = at.created.get().filter(|_| is_creator) else {
             continue;
         };
-        let Some(create) = at.create.get().or_else(|| supposed_create(forest, timelines, child, created)) else {
+        let Some(create) = at.create.get().or_else(|| supposed_create(timelines, child, created)) else {
             continue;
         };
         if let Some(prepare) = at.prepare.get() {
             push(prepare, create, child, Stage(SUPERVISE));
         }
-        let half_stop = if at.create.get().is_none() { forest.half_stop().0 } else { 0 };
-        let stopped = Nanos(created.0.saturating_sub(half_stop));
-        push(create, stopped, child, Stage::new(Phase::Create, 0));
-        let mut done = Nanos(created.0 + half_stop);
-        push(stopped, done, child, Stage(STOP));
+        push(create, created, child, Stage::new(Phase::Create, 0));
+        let mut done = created;
         if let Some(reaped) = at.reaped.get().filter(|_| is_alone(forest, children, position)) {
             let ended = at.zombie.get().unwrap_or(reaped).clamp(created, reaped.max(created));
             push(done, ended, child, Stage(SUPERVISE));
             push(ended, reaped, child, Stage::new(Phase::Reap, 0));
-            done = Nanos(reaped.0 + half_stop);
-            push(reaped, done, child, Stage(STOP));
+            done = reaped;
         }
         let Some(next) = children.get(position + 1) else {
             if thread == launch {
@@ -247,9 +239,9 @@ fn work_for_children(
 
 /// Returns when a parent is assumed to have begun to create a child, if the collector did not see
 /// it.
-fn supposed_create(forest: &Forest<'_>, timelines: &Timelines, child: usize, created: Nanos) -> Option<Nanos> {
+fn supposed_create(timelines: &Timelines, child: usize, created: Nanos) -> Option<Nanos> {
     let creation = timelines.unknown.as_ref()?.creation(child as u32);
-    Some(Nanos(created.0.saturating_sub(forest.half_stop().0 + creation.supposed.0)))
+    Some(Nanos(created.0.saturating_sub(creation.supposed.0)))
 }
 
 /// Returns how many page faults of a parent between two of its launches came from sharing pages

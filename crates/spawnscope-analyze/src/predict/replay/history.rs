@@ -113,6 +113,6 @@ fn charge_queue(path: &mut CriticalPath, launch: u32, activity: Option<Activity>
 fn phase_of(activity: Activity) -> Phase {
     match activity.stage.kind() {
         ActivityKind::Phase(phase) => phase,
-        ActivityKind::Supervise | ActivityKind::Faults | ActivityKind::Stop => Phase::Run,
+        ActivityKind::Supervise | ActivityKind::Faults => Phase::Run,
     }
 }

@@ -1,11 +1,10 @@
 //! The overhead of recording launches and execs, as a share of the phases in which the collector
-//! works. It was measured per stop, or per launch and per exec.
+//! works. It was measured per launch and per exec.
 
 use super::Parameters;
 use super::activity::{Activity, ActivityKind};
 use crate::model::phases::Phase;
 use crate::model::tree::Forest;
-use spawnscope_data::event::Nanos;
 
 #[derive(Clone, Copy)]
 pub(super) struct LaunchOverhead<'f> {
@@ -19,18 +18,14 @@ impl LaunchOverhead<'_> {
     pub(super) fn share(&self, activity: Activity) -> f64 {
         let phase = match activity.stage.kind() {
             ActivityKind::Phase(phase) => phase,
-            ActivityKind::Stop => return 1.0,
             ActivityKind::Supervise | ActivityKind::Faults => return 0.0,
         };
         let launch = &self.forest.launches[activity.launch as usize];
-        let stops = self.forest.added_by_stops(activity.launch as usize, phase);
         let overhead = match phase {
-            _ if self.forest.half_stop() > Nanos(0) => stops,
             Phase::Create | Phase::Teardown => self.parameters.launch_ns / 2.0,
             Phase::Exec => self.parameters.exec_ns * launch.execs.len() as f64,
             _ => return 0.0,
         };
-        let span = launch.phases.ns(phase) + stops;
-        overhead / span.max(1.0)
+        overhead / launch.phases.ns(phase).max(1.0)
     }
 }

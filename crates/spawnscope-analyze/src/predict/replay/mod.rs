@@ -79,10 +79,9 @@ pub struct Parameters {
 }
 
 /// Returns the overhead of a launch or exec, or zero if it is unknown or its measurement was
-/// disturbed. Without quartiles, it is the mean of the launches or execs of the recording itself, and
-/// may be larger.
+/// disturbed.
 fn plausible_or_zero(recording: &Recording, what: Constant) -> f64 {
-    let plausible = recording.measured(what).filter(|row| row.ns <= MAX_OVERHEAD_NS || row.low_ns.is_none());
+    let plausible = recording.measured(what).filter(|row| row.ns <= MAX_OVERHEAD_NS);
     plausible.map(|row| row.ns).unwrap_or_default()
 }
 
@@ -112,7 +111,8 @@ impl Replay {
         let parameters = &Parameters { cpus, ..*parameters };
         let programs = write::write(forest, timelines, parameters, root, window);
         let machine = Machine::with_cpus(parameters.cpus);
-        let has_no_overhead = [parameters.call_ns, parameters.launch_ns, parameters.exec_ns] == [0.0; 3];
+        let constants = [parameters.call_ns, parameters.launch_ns, parameters.exec_ns];
+        let has_no_overhead = constants == [0.0; 3] && forest.recording().stops.is_empty();
         let (unrecorded, unchanged) = parallel::join(
             || (!has_no_overhead).then(|| simulate(&programs, &machine.unrecorded())),
             || simulate(&programs, &machine),

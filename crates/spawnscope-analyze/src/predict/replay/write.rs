@@ -8,7 +8,7 @@ use super::contention::Contention;
 use super::launch_overhead::LaunchOverhead;
 use super::program::Programs;
 use super::steps::{Step, Steps, Token};
-use crate::model::external_wait::external_wait_of;
+use crate::model::external_wait::{external_wait_of, is_by_collector};
 use crate::model::phases::{MAX_OVERHEAD_SHARE, Phase};
 use crate::model::slices::ThreadSlices;
 use crate::model::timeline::{ThreadIndex, Timelines, beginning, last_launch, last_thread, runnable};
@@ -198,6 +198,9 @@ impl Writer<'_> {
     /// Adds the steps for the time off the CPU after a slice.
     fn leave(&mut self, index: u32, slice: &SliceRow, lost: Nanos) {
         let activity = self.activities.at(slice.off);
+        if is_by_collector(slice) {
+            return self.steps.push(Step::Record(self.span_of(slice), activity));
+        }
         let repeated = self.timelines.repeated_waits.get(&index).and_then(|last| self.token_of(*last));
         match (slice.reason, repeated, self.token_of(index)) {
             (LeftCpu::Created | LeftCpu::Preempted | LeftCpu::Ended, ..) => {}

@@ -168,7 +168,7 @@ impl Adjustments {
             ActivityKind::Supervise => self.supervision[activity.launch as usize],
             // After vfork, no pages are shared that the parent could have faults on.
             ActivityKind::Faults if self.waits_for_exec[activity.launch as usize] => 0.0,
-            ActivityKind::Faults | ActivityKind::Stop => 1.0,
+            ActivityKind::Faults => 1.0,
         };
         f64::from(phase * piece)
     }

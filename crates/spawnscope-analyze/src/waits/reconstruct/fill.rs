@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, TaskId};
-use spawnscope_data::rows::{ObjectRef, Origin, SliceRow, ThreadRow, WakerRow};
+use spawnscope_data::rows::{ObjectRef, Origin, Recording, SliceRow, ThreadRow, WakerRow};
 
 use super::events::{ChildEvent, ChildEventKind, ChildEvents, end_of};
 use super::{Wait, slice};
@@ -29,12 +29,15 @@ pub(super) fn fill(
     let rows = rows.iter().filter_map(|row| Some((timelines.thread(row.task)?, row)));
     let rows: HashMap<ThreadIndex, &ThreadRow> = rows.collect();
     let (mut slices, mut unknown) = (Slices::default(), Vec::new());
+    let mut stops = stops(forest.recording());
     let launching: HashSet<ThreadIndex> = first_threads(timelines).filter_map(|thread| thread.creator.get()).collect();
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let Some(lifetime) = Lifetime::new(forest, timelines, thread, &rows) else {
             continue;
         };
         let mut waits = recorded_waits(timelines, thread);
+        waits.extend(stops.remove(&lifetime.task).into_iter().flatten());
+        waits.sort_by_key(|wait| wait.from);
         let threads = events_of_threads(timelines, &lifetime, &rows, &launching);
         let stretches = stretches(forest, events, timelines, &lifetime, (&threads, &waits));
         waits.extend(waits_within(timelines, &lifetime, &stretches, &waits, &mut unknown));
@@ -97,6 +100,13 @@ impl Lifetime {
                 .or(launch.last_run_cpu.get())
                 .filter(|_| launch.origin != Origin::Existed),
         })
+    }
+
+    fn span_in_runs(&self, wait: &Wait) -> u64 {
+        if wait.reason != LeftCpu::Stopped {
+            return wait.to.since(wait.from).0;
+        }
+        self.runs.iter().map(|(start, end)| wait.to.min(*end).since(wait.from.max(*start)).0).sum()
     }
 
     fn has_created(&self, timelines: &Timelines, child: u32) -> bool {
@@ -197,13 +207,25 @@ fn recorded_waits(timelines: &Timelines, thread: ThreadIndex) -> Vec<Wait> {
             from: slice.off,
             woken,
             to,
-            is_preempted: slice.reason == LeftCpu::Preempted,
+            reason: slice.reason,
             syscall: slice.syscall,
             waker,
             object: slice.object.filter(|_| is_scan),
         })
     });
     waits.collect()
+}
+
+/// Returns the times in which the collector stopped each thread.
+fn stops(recording: &Recording) -> HashMap<TaskId, Vec<Wait>> {
+    let mut stops: HashMap<TaskId, Vec<Wait>> = HashMap::new();
+    for row in &recording.stops {
+        let to = Nanos(row.at.0.saturating_add(row.span.0));
+        let reason = LeftCpu::Stopped;
+        let stop = Wait { from: row.at, woken: to, to, reason, syscall: None, waker: None, object: None };
+        stops.entry(row.task).or_default().push(stop);
+    }
+    stops
 }
 
 /// The instants at which the run of a thread is divided, and what it may have waited for until then.
@@ -288,7 +310,7 @@ fn has_recorded_wait(stretch: &Stretch, recorded: &[Wait]) -> bool {
     }
     let first = recorded.partition_point(|wait| wait.to <= stretch.start);
     let within = recorded[first..].iter().take_while(|wait| wait.from < stretch.end);
-    within.into_iter().any(|wait| !wait.is_preempted)
+    within.into_iter().any(|wait| wait.reason == LeftCpu::Interruptible)
 }
 
 /// Distributes the time in which the thread used no CPU over the stretches, as waits.
@@ -320,7 +342,7 @@ fn waits_within(
             from,
             woken: to,
             to,
-            is_preempted: false,
+            reason: LeftCpu::Interruptible,
             syscall: None,
             waker: awaited.map(|awaited| WakerRow::Task(awaited.task)),
             object: None,
@@ -347,7 +369,7 @@ impl Shares {
                 None => other += stretch.span(),
             }
         }
-        let recorded_ns: u64 = recorded.iter().map(|wait| wait.to.since(wait.from).0).sum();
+        let recorded_ns: u64 = recorded.iter().map(|wait| lifetime.span_in_runs(wait)).sum();
         let wall: u64 = lifetime.runs.iter().map(|(start, end)| end.since(*start).0).sum();
         // If the CPU time is unknown, a parent is assumed to wait whenever it can, unless the
         // recording has its waits: all calls of the thread are in an imported log, and what is no

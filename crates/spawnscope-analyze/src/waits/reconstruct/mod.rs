@@ -44,8 +44,8 @@ struct Wait {
     woken: Nanos,
     /// When the thread was on a CPU again.
     to: Nanos,
-    /// Whether it was a wait for a CPU.
-    is_preempted: bool,
+    /// Preempted for a wait for a CPU, stopped for a stop by the collector.
+    reason: LeftCpu,
     syscall: Option<u16>,
     waker: Option<WakerRow>,
     object: Option<ObjectRef>,
@@ -54,14 +54,14 @@ struct Wait {
 impl Wait {
     /// Returns the slice of a thread that got a CPU at `on` and then made this wait.
     fn slice(&self, task: TaskId, on: Nanos) -> SliceRow {
-        let reason = if self.is_preempted { LeftCpu::Preempted } else { LeftCpu::Interruptible };
         SliceRow {
             off_span: Some(self.to.since(self.from)),
-            wake_span: (!self.is_preempted).then_some(self.woken.since(self.from)),
+            wake_span: (self.reason != LeftCpu::Preempted).then_some(self.woken.since(self.from)),
             syscall: self.syscall,
             waker: self.waker,
             object: self.object,
-            ..slice(task, on, self.from, reason)
+            is_waker_certain: (self.reason == LeftCpu::Stopped).then_some(true),
+            ..slice(task, on, self.from, self.reason)
         }
     }
 }
@@ -99,7 +99,7 @@ fn creations(recording: &Recording, forest: &Forest<'_>, events: &ChildEvents) -
             continue;
         };
         for (child, span) in spans {
-            let longest = span.min(*median).since(forest.half_stop());
+            let longest = span.min(*median);
             let is_vfork = matches!(forest.launches[child].mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn));
             all[child] = Creation { supposed: longest.min(if is_vfork { vfork } else { fork }), longest };
         }
@@ -122,7 +122,7 @@ fn before_creations(forest: &Forest<'_>, events: &ChildEvents, parent: usize) ->
         let last = [before, earlier.checked_sub(1).map(|index| events_of_children[index].at), execs];
         let last = last.into_iter().flatten().filter(|at| *at <= created).max();
         if let Some(last) = last.filter(|_| at.create.get().is_none()) {
-            spans.push((child, created.since(last)));
+            spans.push((child, created.since(last).since(forest.stopped(parent, last, created))));
         }
         before = Some(created);
     }

@@ -1,0 +1,98 @@
+//! How long the tracer stops each thread: from the moment at which the thread would have continued without the tracer until it continues. This
+//! is the work of the tracer, and the time that it takes to stop and to resume a thread (`stop_latency`), half of which passes before the tracer
+//! sees the stop. The analysis takes it off all times. Stops that follow one another closely are reported as one, unless something else about
+//! the thread is reported in between.
+
+use std::collections::HashMap;
+
+use spawnscope_data::event::{Event, EventKind, Nanos, Pid, TaskId};
+
+use super::processes::Thread;
+
+/// Maximum time between two stops that are reported as one.
+const MAX_GAP: Nanos = Nanos(50_000);
+
+#[derive(Debug)]
+pub(super) struct StopTimes {
+    half_latency: Nanos,
+    /// The threads that are stopped, and since when.
+    begun: HashMap<Pid, Nanos>,
+    /// The last stop of each thread, until it is reported.
+    ended: HashMap<TaskId, Event>,
+}
+
+impl StopTimes {
+    pub(super) fn new(latency: Option<Nanos>) -> StopTimes {
+        let half_latency = Nanos(latency.unwrap_or_default().0 / 2);
+        StopTimes { half_latency, begun: HashMap::new(), ended: HashMap::new() }
+    }
+
+    /// Returns since when a thread is stopped that the tracer sees stopped at `seen`.
+    pub(super) fn begin(&mut self, tid: Pid, seen: Nanos) -> Nanos {
+        *self.begun.entry(tid).or_insert(seen.since(self.half_latency))
+    }
+
+    /// Notes when a new process would have begun to run without its first stop.
+    pub(super) fn begin_at(&mut self, tid: Pid, since: Nanos) {
+        self.begun.insert(tid, since);
+    }
+
+    /// Notes that a thread continues. Returns how long it was stopped, and its stop before, if that must be reported now.
+    pub(super) fn end(&mut self, tid: Pid, thread: Thread, at: Nanos) -> Option<(Nanos, Option<Event>)> {
+        let since = self.begun.remove(&tid)?;
+        let until = Nanos(at.0 + self.half_latency.0);
+        let span = until.since(since);
+        if let Some(last) = self.ended.get_mut(&thread.task)
+            && since.since(last.at) <= MAX_GAP
+        {
+            last.at.0 += span.0;
+            return Some((span, None));
+        }
+        let stop = Event { at: until, launch: thread.launch, task: thread.task, kind: EventKind::Stopped { since } };
+        Some((span, self.ended.insert(thread.task, stop)))
+    }
+
+    /// Moves the first stop of a process to the time at which it would have got a CPU.
+    pub(super) fn move_first(&mut self, task: TaskId, to: Nanos) {
+        if let Some(Event { at, kind: EventKind::Stopped { since }, .. }) = self.ended.get_mut(&task) {
+            (*at, *since) = (Nanos(to.0 + at.since(*since).0), to);
+        }
+    }
+
+    /// Returns the last stop of a thread, about which something else is reported.
+    pub(super) fn take(&mut self, task: TaskId) -> Option<Event> {
+        self.ended.remove(&task)
+    }
+
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Event> + use<> {
+        std::mem::take(&mut self.ended).into_values()
+    }
+
+    /// Returns since when the end of a process has been held back that the tracer sees at `seen`.
+    pub(super) fn end_of_process(&mut self, tid: Pid, seen: Nanos) -> Nanos {
+        self.begun.remove(&tid);
+        seen.since(self.half_latency)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spawnscope_data::event::LaunchId;
+
+    #[test]
+    fn a_stop_includes_its_latency_and_close_ones_are_added() {
+        let mut times = StopTimes::new(Some(Nanos(10_000)));
+        let thread = Thread::new(LaunchId(3), TaskId(4));
+        let mut stop = |seen, resumed| {
+            times.begin(Pid(7), Nanos(seen));
+            times.end(Pid(7), thread, Nanos(resumed)).map(|(span, earlier)| (span.0, earlier.map(|event| event.at.0)))
+        };
+        assert_eq!(stop(100_000, 130_000), Some((40_000, None)));
+        assert_eq!(stop(160_000, 170_000), Some((20_000, None)));
+        assert_eq!(stop(900_000, 900_000), Some((10_000, Some(155_000))), "too late to be added");
+        times.move_first(TaskId(4), Nanos(800_000));
+        let last = times.take(TaskId(4)).map(|event| (event.at, event.kind));
+        assert_eq!(last, Some((Nanos(810_000), EventKind::Stopped { since: Nanos(800_000) })));
+    }
+}
