@@ -14,6 +14,8 @@ use super::setup::Setup;
 use super::tracing::Tracing;
 use crate::clone_call::{CLONE_VM, CloneCall};
 
+/// Minimum CPU time of a parent since its last stop after which its memory is measured.
+const MIN_SLOW_CREATION: Nanos = Nanos(500_000);
 const CLONE_THREAD: u64 = 0x1_0000;
 const CLONE_PARENT: u64 = 0x8000;
 /// Offsets in `struct clone_args`, in bytes.
@@ -44,13 +46,20 @@ impl Tracing {
             // The memory of a process that runs beside its creator must not be changed.
             let is_separate = call.is_some_and(|call| call.flags & CLONE_VM == 0);
             process.creator = (process.shares_memory || is_separate).then_some(parent.launch);
+            let mut parent_rss_bytes = None;
             if let Some(parent) = self.processes.process(parent.launch) {
                 process.execs = parent.execs;
-                self.waits.on_launch(parent.pid, creator, child, process.shares_memory);
+                let worked = self.waits.on_launch(parent.pid, creator, child, process.shares_memory);
+                // Only a large parent creates slowly.
+                let may_be_large = is_separate && worked.is_none_or(|worked| worked >= MIN_SLOW_CREATION);
+                parent_rss_bytes = may_be_large.then(|| procfs::resident_bytes(parent.pid)).flatten();
             }
             self.install_in_creator(creator, parent.launch);
             let create = self.launchers.on_launch(creator);
             let launch = self.add_launch(at, Some((parent.launch, parent.task)), process, call, create);
+            if let Some((_, launched)) = self.processes.process(launch).and_then(|process| process.created.as_mut()) {
+                launched.parent_rss_bytes = parent_rss_bytes;
+            }
             // Reading the creator's memory takes time. Only a process on the creator's stack would change what is read.
             if call.is_some_and(|call| is_separate || !call.shares_stack) && !self.is_asked_later(parent.launch) {
                 self.start_early(child);

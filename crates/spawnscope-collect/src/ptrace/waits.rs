@@ -86,16 +86,17 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// Call when a thread is stopped because it has created a process.
-    pub(super) fn on_launch(&mut self, process: Pid, thread: Pid, child: Pid, is_spawn: bool) {
-        let Some(watched) = self.restart(process, thread) else {
-            return;
-        };
+    /// Call when a thread is stopped because it has created a process. Returns its CPU time since its last stop, if it is known.
+    pub(super) fn on_launch(&mut self, process: Pid, thread: Pid, child: Pid, is_spawn: bool) -> Option<Nanos> {
+        let before = self.threads.get(&thread).map(|watched| watched.at_last_stop.ran);
+        let watched = self.restart(process, thread)?;
+        let worked = before.map(|before| Nanos(watched.at_last_stop.ran.saturating_sub(before)));
         if is_spawn {
             watched.vfork_children.insert(child, watched.at_last_stop.at);
             self.creators.insert(child, thread);
         }
         self.parents.insert(child, (process, thread));
+        worked
     }
 
     /// Call when a process has executed a program or ended, so that a parent that is blocked in vfork continues.

@@ -88,7 +88,7 @@ fn slice(task: TaskId, on: Nanos, off: Nanos, reason: LeftCpu) -> SliceRow {
 /// the creation is known.
 fn creations(recording: &Recording, forest: &Forest<'_>, events: &ChildEvents) -> Vec<Creation> {
     let measured = |what| Nanos(recording.measured_ns(what).unwrap_or_default() as u64);
-    let [fork, vfork] = [Constant::ForkCreate, Constant::VforkCreate].map(measured);
+    let [fork, vfork, copy] = [Constant::ForkCreate, Constant::VforkCreate, Constant::PageCopy].map(measured);
     let mut all = vec![Creation::default(); forest.launches.len()];
     for parent in 0..forest.launches.len() {
         let spans = before_creations(forest, events, parent);
@@ -101,6 +101,8 @@ fn creations(recording: &Recording, forest: &Forest<'_>, events: &ChildEvents) -
         for (child, span) in spans {
             let longest = span.min(*median);
             let is_vfork = matches!(forest.launches[child].mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn));
+            let copied = forest.launches[child].parent_rss_bytes.get().unwrap_or_default();
+            let fork = Nanos(fork.0 + copy.0.saturating_mul(copied >> 20));
             all[child] = Creation { supposed: longest.min(if is_vfork { vfork } else { fork }), longest };
         }
     }
