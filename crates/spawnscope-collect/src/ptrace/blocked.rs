@@ -156,6 +156,13 @@ pub(super) fn activity(tid: Pid) -> Activity {
         libc::SYS_waitid if result == 0 => {
             Activity::Waiting(syscall, reaped_by_waitid(tid, registers.third_argument()))
         }
+        // Without descriptors, it sleeps.
+        _ if waits_for_nothing(number, argument)
+            && INTERRUPTED[1..].contains(&result)
+            && !handles(tid, libc::SIGCHLD) =>
+        {
+            Activity::Asleep(syscall)
+        }
         // Programs use these calls to wait for signals.
         libc::SYS_rt_sigsuspend | libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait
             if INTERRUPTED.contains(&result) =>
@@ -168,6 +175,11 @@ pub(super) fn activity(tid: Pid) -> Activity {
         _ if INTERRUPTED.contains(&result) => Activity::Interrupted,
         _ => Activity::Working,
     }
+}
+
+/// Whether a call waits for none of several descriptors. `argument` is the first one, the number of descriptors or their address.
+fn waits_for_nothing(number: libc::c_long, argument: u64) -> bool {
+    argument == 0 && [POLLS, SELECTS].iter().any(|calls| calls.contains(&number))
 }
 
 /// Returns the child in the siginfo that waitid has written.
