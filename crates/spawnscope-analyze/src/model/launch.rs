@@ -81,7 +81,7 @@ impl<'a> Launch<'a> {
 
     /// Returns the index of the last exec that it had entered at an instant, or 0 if there is none.
     pub fn exec_at(&self, at: Nanos) -> usize {
-        self.execs.partition_point(|exec| exec.enter.get().is_none_or(|enter| enter <= at)).saturating_sub(1)
+        self.execs_until(at).len().saturating_sub(1)
     }
 
     /// Returns the execs that it had entered at an instant. An exec at an unknown time counts as

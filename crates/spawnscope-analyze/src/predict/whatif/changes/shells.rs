@@ -2,6 +2,7 @@
 //! wrappers (shims) that exec or launch the real program.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::model::launch::{Exec, base_name};
 use crate::model::phases::Phase;
@@ -17,9 +18,10 @@ use crate::predict::whatif::adjustments::Adjustments;
 pub(super) fn no_shell(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
     match needless_shell(context.forest, launch) {
         Some(StartByShell::Exec(exec)) => {
-            remove_exec(launch, exec, adjustments);
+            let execs = &context.launch(launch).execs;
+            remove_execs(launch, execs, exec..exec + 1, adjustments);
             if exec == 0 {
-                move_exec(launch, &context.launch(launch).execs, [0, 1], adjustments);
+                move_exec(launch, execs, [0, 1], adjustments);
             }
             true
         }
@@ -42,7 +44,7 @@ pub(super) fn direct(context: WhatIf<'_, '_>, launches: &[u32], adjustments: &mu
         if let Some(call) = ScriptCall::of(forest, launch) {
             remove_launcher(forest, launch, call.child, adjustments);
         } else if start < last {
-            (start..last).for_each(|exec| remove_exec(launch, exec, adjustments));
+            remove_execs(launch, &each.execs, start..last, adjustments);
             move_exec(launch, &each.execs, [start, last], adjustments);
             adjustments.remove_within(forest, &chains::launched_between(forest, launch, start, last));
         } else if let Some(child) = wrapped_child(forest, launch).filter(|child| is_wrapper(forest, launch, *child)) {
@@ -82,10 +84,15 @@ fn is_wrapper(forest: &Forest<'_>, launch: u32, child: u32) -> bool {
     only.interpreter().is_some() || is_shell(base_name(only.path())) || command.is_some_and(is_given)
 }
 
-/// Removes one of several execs, with the work of its program.
-fn remove_exec(launch: u32, exec: usize, adjustments: &mut Adjustments) {
-    for phase in [Phase::Exec, Phase::Load, Phase::Run] {
-        adjustments.scale_piece(launch, phase, exec, 0.0);
+/// Removes consecutive execs that another one follows, with the work of their programs.
+fn remove_execs(launch: u32, execs: &[Exec<'_>], removed: Range<usize>, adjustments: &mut Adjustments) {
+    // If the entry of the exec that follows is unknown, it is a part of the run before it. The first exec then stands for it.
+    let is_known = execs.get(removed.end).is_some_and(|exec| exec.enter.get().is_some());
+    for exec in removed.clone() {
+        if is_known || exec > removed.start {
+            adjustments.scale_piece(launch, Phase::Exec, exec, 0.0);
+        }
+        [Phase::Load, Phase::Run].into_iter().for_each(|phase| adjustments.scale_piece(launch, phase, exec, 0.0));
     }
 }
 
