@@ -69,8 +69,9 @@ fn saved_of_run(run: u64, program: (&str, &[&str])) -> f64 {
 
 #[test]
 fn without_recorded_start_ups_most_of_the_shortest_run_is_start_up() {
-    for run in [200_000, 10_000_000] {
-        let off = (saved_of_run(run, ("/usr/bin/jq", &["jq", ".name", "file"])) - 0.85 * run as f64).abs();
+    // The second run is longer than its exec and load.
+    for (run, share) in [(200_000, 0.85), (10_000_000, 0.92)] {
+        let off = (saved_of_run(run, ("/usr/bin/jq", &["jq", ".name", "file"])) - share * run as f64).abs();
         assert!(off < 100.0, "{off} of {run}");
     }
 }
@@ -123,7 +124,7 @@ fn the_libraries_that_a_linker_reads_are_its_work() {
         predict(&serial.finish(), &Constants::default(), &[(Change::InProcess, &launches)]).saving()[0]
     });
     assert!(nm.0 > 8 * work_begins, "{nm:?}");
-    assert!(ld.0 < 8 * (LAUNCH - Spans::USUAL.run + work_begins * 9 / 10), "{ld:?}");
+    assert!(ld.0 < 8 * (LAUNCH - Spans::USUAL.run + work_begins * 96 / 100), "{ld:?}");
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl<'c, 'a> StartUps<'c, 'a> {
         FixedPart::recorded(self.forest, batch, run, &start_up, exec_and_load).unwrap_or_else(|| {
             match self.are_recorded {
                 true => FixedPart::without_input(run, first.cpu_phases.get(Phase::Run).is_some()),
-                false => FixedPart::estimated(run),
+                false => FixedPart::estimated(run, exec_and_load),
             }
         })
     }
@@ -70,8 +70,8 @@ pub(super) struct FixedPart {
     /// How to compute the fixed part from the start-up of a single launch, if most start-ups are
     /// recorded.
     recorded: Option<AfterStartUp>,
-    /// The share of work in each run, if runs may contain waits for a CPU, so that the shortest one
-    /// says little of the others.
+    /// The share of work in each run, if the shortest one says little of the others: runs may contain
+    /// waits for a CPU, or differ only by chance.
     work_share: Option<f64>,
     /// Whether nothing tells the fixed part from work.
     is_guess: bool,
@@ -95,9 +95,12 @@ const DIFFERENT_RATIO: f64 = 1.5;
 /// If the median run is at most this many times as long as the shortest run, all launches do the
 /// same work, so the runs do not separate the fixed part from the work.
 const ALIKE_RATIO: f64 = 1.1;
-/// Assumed share of work in the shortest run if all runs are alike. It is 0.05 to 0.35 for
-/// coreutils programs on small files.
-const ALIKE_WORK_SHARE: f64 = 0.3;
+/// Assumed share of work in runs that are alike. It is 0.05 to 0.35 for coreutils programs on small
+/// files.
+const ALIKE_WORK_SHARE: f64 = 0.15;
+/// The same for programs that run longer than their exec and load. It was 0 to 0.16 for nine of them
+/// (such as python3, node, perl, jq, cc1 and nm), but 0.98 for gzip.
+const ALIKE_WORK_SHARE_OF_LONG: f64 = 0.08;
 /// The same for a program that uses no input.
 const WORK_SHARE_WITHOUT_INPUT: f64 = 0.1;
 
@@ -105,8 +108,8 @@ const WORK_SHARE_WITHOUT_INPUT: f64 = 0.1;
 struct ShortestRun {
     /// The CPU time of the shortest run, in nanoseconds.
     span: f64,
-    /// The part of the shortest run that is probably not work, in nanoseconds.
-    not_work: f64,
+    /// How alike the runs are, from 0 to 1.
+    alike: f64,
 }
 
 impl ShortestRun {
@@ -115,7 +118,7 @@ impl ShortestRun {
         // Of many runs, the very shortest is an exception: a machine is not always equally fast.
         let (span, median) = (runs[runs.len() / 10], runs[runs.len() / 2]);
         let alike = ((DIFFERENT_RATIO - median / span.max(1.0)) / (DIFFERENT_RATIO - ALIKE_RATIO)).clamp(0.0, 1.0);
-        ShortestRun { span, not_work: span * (1.0 - ALIKE_WORK_SHARE * alike) }
+        ShortestRun { span, alike }
     }
 }
 
@@ -173,18 +176,20 @@ impl StartUpAssumptions {
 }
 
 impl FixedPart {
-    /// Estimates the fixed part without recorded start-ups: most of the shortest run. The start-ups of
-    /// nine programs that run longer than their exec and load (such as python3, node, perl, jq, cc1 and
-    /// nm) took 0.84 of the shortest run or more, but that of gzip 0.02.
-    fn estimated(run: ShortestRun) -> FixedPart {
-        FixedPart { likely: f64::midpoint(run.not_work, run.span), is_guess: true, ..FixedPart::default() }
+    /// Estimates the fixed part without recorded start-ups: most of the shortest run. If the runs are
+    /// alike, they differ because the machine is not always equally fast.
+    fn estimated(run: ShortestRun, exec_and_load: f64) -> FixedPart {
+        let share = if run.span > exec_and_load { ALIKE_WORK_SHARE_OF_LONG } else { ALIKE_WORK_SHARE };
+        let likely = run.span * (1.0 - share * run.alike);
+        let work_share = (run.alike >= 1.0).then_some(share);
+        FixedPart { likely, work_share, is_guess: true, ..FixedPart::default() }
     }
 
     /// Estimates the fixed part of a program that uses neither an argument as a file nor its input,
     /// as far as the recorder recognizes that. It may compute what its arguments say. But emacs,
     /// javac, curl and a test program with a filter did little more than start.
     fn without_input(run: ShortestRun, has_cpu_times: bool) -> FixedPart {
-        let likely = run.span - (run.span - run.not_work) * WORK_SHARE_WITHOUT_INPUT / ALIKE_WORK_SHARE;
+        let likely = run.span * (1.0 - WORK_SHARE_WITHOUT_INPUT * run.alike);
         let work_share = (!has_cpu_times).then_some(WORK_SHARE_WITHOUT_INPUT);
         FixedPart { likely, deviation: likely / REACH, work_share, ..FixedPart::default() }
     }
