@@ -70,7 +70,7 @@ def compare(options, name, work):
     log, recorded, imported = work / "log", work / "recorded.db", work / "imported.db"
     shell = ["/bin/dash", "-c", PROGRAMS[name]]
     run([options.binary, "record", "-q", "--collector", "ebpf", "-o", recorded, "--", *shell], sources(work, "a"))
-    run([options.strace, "-f", "-ttt", "-T", "-s", "65536", "-o", log, *shell], sources(work, "b"))
+    run([options.strace, "-f", "-ttt", "-T", "-s", "4096", "-o", log, *shell], sources(work, "b"))
     run([options.binary, "import", "-o", imported, log], work)
     expected, found = (trees(options, file) for file in (recorded, imported))
     first, other = (findings(options, file) for file in (recorded, imported))

@@ -401,6 +401,7 @@ impl Source for Log {
             scans: self.scans.as_ref().map(|scans| (scans.tied, scans.count)),
             missing,
             lost: self.lost,
+            calibration: Vec::new(),
         }
     }
 }

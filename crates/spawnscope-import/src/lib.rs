@@ -16,7 +16,7 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
-use spawnscope_data::event::{Event, LaunchId, Loss, Missing, Nanos};
+use spawnscope_data::event::{Calibration, Event, LaunchId, Loss, Missing, Nanos};
 use spawnscope_data::rows::Scope;
 use spawnscope_recording::{Ending, Header, Recorder, Redaction, WriterOptions};
 
@@ -71,6 +71,8 @@ struct About {
     missing: Vec<(&'static str, &'static str)>,
     /// Events that the tool says were lost.
     lost: u64,
+    /// What the tool's own work adds to calls, launches and execs.
+    calibration: Vec<Calibration>,
 }
 
 /// What was imported.
@@ -173,6 +175,7 @@ impl Writer<'_> {
             ended: if about.has_ended { "exited" } else { "interrupted" }.to_owned(),
             allowed_cpus: about.allowed_cpus.map(f64::from),
             lost: lost.map(|(kind, events)| Loss { kind: kind.to_owned(), events }).collect(),
+            calibration: about.calibration,
         };
         let launches = match self.recorder {
             Some(recorder) => {

@@ -46,6 +46,8 @@ pub struct Ending {
     /// The number of CPUs that the command was allowed to use at its end. `None` if the number in the header is not to be replaced.
     pub allowed_cpus: Option<f64>,
     pub lost: Vec<Loss>,
+    /// Constants that are known at the end, in addition to those of the header.
+    pub calibration: Vec<Calibration>,
 }
 
 impl Ending {

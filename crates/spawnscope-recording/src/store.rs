@@ -286,7 +286,8 @@ fn write_ending(rows: &mut SummingWriter<'_>, ending: &Ending) -> rusqlite::Resu
         "UPDATE recording SET wall_ns = ?, ended = ?, allowed_cpus = coalesce(?, allowed_cpus)",
         params![ending.wall.map(|wall| signed(wall.0)), ending.ended, ending.allowed_cpus],
     )?;
-    rows.insert(&ending.losses())
+    rows.insert(&ending.losses())?;
+    rows.insert(&ending.calibration)
 }
 
 #[cfg(test)]

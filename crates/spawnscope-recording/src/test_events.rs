@@ -43,7 +43,13 @@ pub(super) fn header() -> Header {
 }
 
 pub(super) fn ending() -> Ending {
-    Ending { wall: Some(Nanos(5_000)), ended: "exited".into(), allowed_cpus: None, lost: Vec::new() }
+    Ending {
+        wall: Some(Nanos(5_000)),
+        ended: "exited".into(),
+        allowed_cpus: None,
+        lost: Vec::new(),
+        calibration: Vec::new(),
+    }
 }
 
 /// Returns an event of a process's first thread, `at` nanoseconds into the recording.

@@ -36,7 +36,7 @@ impl Phase {
 }
 
 /// Maximum overhead of recording, as a share of a phase or of a stretch on the CPU.
-pub(crate) const MAX_OVERHEAD_SHARE: f64 = 0.9;
+pub(crate) const MAX_OVERHEAD_SHARE: f64 = 0.95;
 
 /// The duration of each phase: `None` if it is unknown, zero if the launch has no such phase.
 /// Durations are stored as nanoseconds plus two, to reserve a number for each of these cases.

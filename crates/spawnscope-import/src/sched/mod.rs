@@ -151,6 +151,7 @@ impl Source for Log {
             scans: None,
             missing,
             lost: self.lost,
+            calibration: Vec::new(),
         }
     }
 }

@@ -36,7 +36,7 @@ pub fn is_exec(name: &[u8]) -> bool {
 }
 
 /// Whether a call may wait for a process or for time to pass.
-fn is_wait(name: &[u8]) -> bool {
+pub fn is_wait(name: &[u8]) -> bool {
     is_transfer(name)
         || matches!(
             name,

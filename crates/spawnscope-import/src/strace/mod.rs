@@ -10,6 +10,7 @@ mod effects;
 mod files;
 mod line;
 mod loader;
+mod pace;
 mod processes;
 mod script;
 mod status;
@@ -128,6 +129,7 @@ impl Source for Log {
             scans: None,
             missing: self.missing(),
             lost: 0,
+            calibration: self.tracker.pace.constants(),
         }
     }
 }

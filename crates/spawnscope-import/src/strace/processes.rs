@@ -8,15 +8,16 @@ use std::sync::Arc;
 
 use spawnscope_data::event::syscalls::all_on;
 use spawnscope_data::event::{
-    Chain, Event, EventKind, Executed, Exited, LaunchId, Launched, Loaded, Nanos, Pid, TaskId,
+    Chain, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Nanos, Pid, Slice, TaskId,
 };
 
 use super::call::Call;
 use super::creations::{Held, ended_child};
 use super::descriptors::{Descriptors, Pipe};
-use super::effects::{Timing, is_creation, is_exec, matters, timing};
+use super::effects::{Timing, is_creation, is_exec, is_wait, matters, timing};
 use super::line::{What, what};
 use super::loader::{Loading, begins_program};
+use super::pace::{Pace, Within};
 use super::status::status_of_siginfo;
 use super::work::Work;
 
@@ -34,6 +35,16 @@ pub struct Begun {
     pub text: Vec<u8>,
 }
 
+/// The last line of a thread.
+#[derive(Debug)]
+struct LastLine {
+    at: Nanos,
+    /// The number of the line in the log.
+    number: u64,
+    /// What the thread was in afterwards.
+    within: Within,
+}
+
 #[derive(Debug)]
 pub struct Task {
     pub id: TaskId,
@@ -49,8 +60,9 @@ pub struct Task {
     pub unfinished: Option<Begun>,
     /// A call that has returned at an unknown time, no later than the thread's next line.
     pub returned: Option<Begun>,
-    /// Whether it has printed a line.
-    is_seen: bool,
+    last_line: Option<LastLine>,
+    /// What the tracer has added to its time since its last wait.
+    pub traced_ns: f64,
 }
 
 /// A child that has not been reaped.
@@ -122,6 +134,9 @@ pub struct Tracker {
     /// Whether all times so far are whole seconds.
     pub is_coarse: bool,
     pub command: Vec<Vec<u8>>,
+    /// How fast calls follow each other.
+    pub pace: Pace,
+    lines: u64,
 }
 
 impl Default for Tracker {
@@ -146,6 +161,8 @@ impl Default for Tracker {
             allowed_cpus: None,
             is_coarse: true,
             command: Vec::new(),
+            pace: Pace::default(),
+            lines: 0,
         }
     }
 }
@@ -213,7 +230,8 @@ impl Tracker {
 
     pub fn insert(&mut self, tid: i32, launch: LaunchId, id: TaskId, now: Nanos, is_seen: bool) {
         let (idle_since, called) = (now, now);
-        let task = Task { id, launch, now, idle_since, called, unfinished: None, returned: None, is_seen };
+        let last_line = is_seen.then_some(LastLine { at: now, number: self.lines, within: Within::Program });
+        let task = Task { id, launch, now, idle_since, called, unfinished: None, returned: None, last_line, traced_ns: 0.0 };
         self.tasks.insert(tid, task);
     }
 
@@ -223,15 +241,26 @@ impl Tracker {
     }
 
     pub fn apply(&mut self, tid: i32, at: Nanos, what: What<'_>) -> bool {
+        let others = (self.tasks.len() as u64).saturating_sub(1);
         let Some(task) = self.tasks.get_mut(&tid) else { return true };
-        let is_first = !std::mem::replace(&mut task.is_seen, true);
+        let within = match what {
+            What::Unfinished { name, .. } if is_wait(name) || is_creation(name) => Within::Wait,
+            What::Unfinished { .. } => Within::Call,
+            _ => Within::Program,
+        };
+        self.lines += 1;
+        let last_line = task.last_line.replace(LastLine { at, number: self.lines, within });
+        if let Some(last) = &last_line {
+            let others = (self.lines - last.number - 1).min(others);
+            task.traced_ns += self.pace.cost_of(at.since(last.at), last.within, others);
+        }
         task.now = task.now.max(at);
         let (at, launch) = (task.now, task.launch);
         if let What::Call { name, .. } | What::Unfinished { name, .. } = what {
             (task.idle_since, task.called) = (task.called, at);
             self.has_reads |= name == b"read";
         }
-        if is_first {
+        if last_line.is_none() {
             self.report_launched(launch, at);
         }
         match what {
@@ -399,6 +428,8 @@ impl Tracker {
             let exited =
                 Exited { exit_group_entered: exit, last_thread, wait_status: status, work_cpu, ..Exited::default() };
             self.report(exit.unwrap_or(at), task.launch, task.id, EventKind::Exited(exited));
+            let slice = Slice { calls: self.pace.calls(task.traced_ns), ..Slice::new(at, LeftCpu::Ended) };
+            self.report(at, task.launch, task.id, EventKind::Slice(slice));
             let gone = EventKind::Gone { zombie: last_thread.then_some(at), auto_reaped: false, cpu: None };
             self.report(at, task.launch, task.id, gone);
         }
@@ -463,7 +494,8 @@ impl Tracker {
             return self.add_unseen_child(tid, pid, at);
         }
         let child = self.processes.get(&launch).and_then(|process| process.children.get(&i64::from(pid)).copied());
-        if let Some(child) = child.filter(|child| self.tasks.get(&child.tid).is_some_and(|task| !task.is_seen))
+        if let Some(child) =
+            child.filter(|child| self.tasks.get(&child.tid).is_some_and(|task| task.last_line.is_none()))
             && let Some(status) = status_of_siginfo(text)
         {
             self.end(child.tid, at, Some(status));

@@ -40,8 +40,8 @@ impl Tracker {
         object: Option<Object>,
         waker: Option<(Waker, Nanos)>,
     ) {
-        let Some(task) = self.tasks.get(&tid).filter(|_| end.since(start).0 >= MIN_WAIT_NS) else { return };
-        let (launch, id) = (task.launch, task.id);
+        let Some(task) = self.tasks.get_mut(&tid).filter(|_| end.since(start).0 >= MIN_WAIT_NS) else { return };
+        let (launch, id, calls) = (task.launch, task.id, self.pace.calls(std::mem::take(&mut task.traced_ns)));
         let own = self.processes.get_mut(&launch).filter(|process| process.tid == tid);
         own.and_then(|process| process.work.as_mut()).into_iter().for_each(|work| work.wait(end.since(start)));
         let number = std::str::from_utf8(call.name).ok().and_then(|name| self.numbers.get(name));
@@ -51,6 +51,7 @@ impl Tracker {
             syscall: number.map(|number| Syscall { number: u32::from(*number), argument }),
             object,
             wake,
+            calls,
             ..Slice::new(start, LeftCpu::Interruptible)
         };
         self.report(end, launch, id, EventKind::Slice(slice));

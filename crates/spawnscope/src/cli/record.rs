@@ -364,6 +364,7 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
         ended: ended.unwrap_or_else(|| outcome.end_reason.to_owned()),
         allowed_cpus: outcome.allowed_cpus,
         lost,
+        calibration: Vec::new(),
     });
     let mut failed = outcome.has_failed || written.is_err();
     // The recorder is finished, so the publisher gets the last rows, and its thread ends.

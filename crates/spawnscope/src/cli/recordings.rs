@@ -137,6 +137,7 @@ impl Recordings {
             ended: "rotated".to_owned(),
             allowed_cpus: None,
             lost: lost_since(lost, &self.lost_before),
+            calibration: Vec::new(),
         };
         // The rows of the next recording must reach a follower after those of this one.
         ended.finish(ending).with_context(|| format!("failed to finish {}", self.file.display()))?;

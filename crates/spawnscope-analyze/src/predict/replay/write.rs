@@ -95,7 +95,7 @@ fn roots(forest: &Forest<'_>, timelines: &Timelines, root: u32, start: Nanos) ->
 /// Whether an activity makes many system calls. The work of a parent for a child consists of one
 /// long call and few others.
 fn makes_many_calls(activity: Activity) -> bool {
-    !matches!(activity.stage.kind(), ActivityKind::Phase(Phase::Create) | ActivityKind::Supervise)
+    activity.stage.kind() != ActivityKind::Phase(Phase::Create)
 }
 
 struct Writer<'w> {

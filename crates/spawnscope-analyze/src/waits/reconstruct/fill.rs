@@ -42,7 +42,13 @@ pub(super) fn fill(
         let stretches = stretches(forest, events, timelines, &lifetime, (&threads, &waits));
         waits.extend(waits_within(timelines, &lifetime, &stretches, &waits, &mut unknown));
         waits.sort_by_key(|wait| wait.from);
-        lifetime.write(&waits, |row| slices.push(row));
+        let last_calls = timelines
+            .slices(thread)
+            .iter()
+            .last()
+            .filter(|slice| slice.reason == LeftCpu::Ended)
+            .and_then(|slice| slice.calls);
+        lifetime.write(&waits, last_calls, |row| slices.push(row));
     }
     (slices, unknown)
 }
@@ -138,7 +144,7 @@ impl Lifetime {
     }
 
     /// Writes the slices of the thread. `waits` must be in order.
-    fn write(&self, waits: &[Wait], mut write: impl FnMut(SliceRow)) {
+    fn write(&self, waits: &[Wait], last_calls: Option<u32>, mut write: impl FnMut(SliceRow)) {
         let mut on = self.first_run;
         if self.first_run > self.created {
             write(SliceRow {
@@ -158,7 +164,7 @@ impl Lifetime {
             }
         }
         let reason = if self.has_ended { LeftCpu::Ended } else { LeftCpu::Preempted };
-        write(slice(self.task, on.min(self.end), self.end, reason));
+        write(SliceRow { calls: last_calls, ..slice(self.task, on.min(self.end), self.end, reason) });
     }
 }
 
@@ -211,6 +217,7 @@ fn recorded_waits(timelines: &Timelines, thread: ThreadIndex) -> Vec<Wait> {
             syscall: slice.syscall,
             waker,
             object: slice.object.filter(|_| is_scan),
+            calls: slice.calls,
         })
     });
     waits.collect()
@@ -222,7 +229,7 @@ fn stops(recording: &Recording) -> HashMap<TaskId, Vec<Wait>> {
     for row in &recording.stops {
         let to = Nanos(row.at.0.saturating_add(row.span.0));
         let reason = LeftCpu::Stopped;
-        let stop = Wait { from: row.at, woken: to, to, reason, syscall: None, waker: None, object: None };
+        let stop = Wait { from: row.at, woken: to, to, reason, syscall: None, waker: None, object: None, calls: None };
         stops.entry(row.task).or_default().push(stop);
     }
     stops
@@ -346,6 +353,7 @@ fn waits_within(
             syscall: None,
             waker: awaited.map(|awaited| WakerRow::Task(awaited.task)),
             object: None,
+            calls: None,
         });
     }
     waits

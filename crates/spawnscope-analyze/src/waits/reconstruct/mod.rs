@@ -49,6 +49,8 @@ struct Wait {
     syscall: Option<u16>,
     waker: Option<WakerRow>,
     object: Option<ObjectRef>,
+    /// The calls of the thread before, since its last wait.
+    calls: Option<u32>,
 }
 
 impl Wait {
@@ -61,6 +63,7 @@ impl Wait {
             waker: self.waker,
             object: self.object,
             is_waker_certain: (self.reason == LeftCpu::Stopped).then_some(true),
+            calls: self.calls,
             ..slice(task, on, self.from, self.reason)
         }
     }
