@@ -90,7 +90,36 @@ pub struct Info {
     pub contradictions: Contradictions,
 }
 
+/// How many times as long as without the recorder launches may take, besides what is known of its cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slowdown {
+    pub least: f64,
+    pub most: f64,
+}
+
+impl Default for Slowdown {
+    fn default() -> Slowdown {
+        Slowdown { least: 1.0, most: 1.0 }
+    }
+}
+
+impl Slowdown {
+    /// On an idle machine, strace made launches by Python's subprocess 20 times as long, those of shells, Perl and git 10 to 12 times; on a
+    /// busy one, 4 to 9 times (`benchmarks/import_agreement.py`).
+    const BY_STRACE: Slowdown = Slowdown { least: 1.0, most: 20.0 };
+    /// The same runs, without the cost of each call that the log shows: 0.4 to 4 times.
+    const AFTER_CALLS: Slowdown = Slowdown { least: 0.4, most: 5.0 };
+}
+
 impl Recording {
+    pub fn slowdown(&self) -> Slowdown {
+        match (self.info.slowed_by(), self.measured(Constant::RecordedCall)) {
+            (None, _) => Slowdown::default(),
+            (Some(_), None) => Slowdown::BY_STRACE,
+            (Some(_), Some(_)) => Slowdown::AFTER_CALLS,
+        }
+    }
+
     /// Returns a constant of the machine; `None` if it is unknown.
     pub fn measured(&self, what: Constant) -> Option<&Calibration> {
         self.calibration.iter().find(|row| row.what == what)
@@ -120,10 +149,6 @@ impl Info {
         Some(&missing.effect)
     }
 
-    /// Returns the largest ratio of the time of a launch to its time without the recorder.
-    pub fn slowdown(&self) -> f64 {
-        self.slowed_by().map_or(1.0, |_| Missing::MAX_SLOWDOWN)
-    }
 
     /// Whether a new process did nothing but wait for a CPU between its creation and its first instruction. If not, the tracer may also
     /// have stopped the process during that time.

@@ -83,16 +83,12 @@ impl Missing {
     /// The value of `what` if the collector sees when a new process starts, but not how long it waits for its first CPU.
     pub const FIRST_WAITS: &str = "when new processes get a CPU";
 
-    /// The value of `what` if the processes were traced in a way that made launches much slower, by at most `MAX_SLOWDOWN`.
+    /// The value of `what` if the processes were traced in a way that made launches much slower (`Slowdown`).
     pub const UNTRACED_TIMES: &str = "times without the tracer";
 
     /// The value of `what` if macOS checked files before their first launch, but not when.
     pub const SCANS: &str = "scans of new files";
 
-    /// The largest ratio of the time of a launch to its time without the tracer. On an idle machine, strace made launches by Python's
-    /// subprocess 20 times as long, those of shells, Perl and git 10 to 12 times; on a busy one, 4 to 9 times
-    /// (`benchmarks/import_agreement.py`).
-    pub const MAX_SLOWDOWN: f64 = 20.0;
 }
 
 impl fmt::Display for Missing {

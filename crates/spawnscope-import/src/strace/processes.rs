@@ -428,8 +428,10 @@ impl Tracker {
             let exited =
                 Exited { exit_group_entered: exit, last_thread, wait_status: status, work_cpu, ..Exited::default() };
             self.report(exit.unwrap_or(at), task.launch, task.id, EventKind::Exited(exited));
-            let slice = Slice { calls: self.pace.calls(task.traced_ns), ..Slice::new(at, LeftCpu::Ended) };
-            self.report(at, task.launch, task.id, EventKind::Slice(slice));
+            if let Some(calls) = self.pace.calls(task.traced_ns) {
+                let slice = Slice { calls: Some(calls), ..Slice::new(at, LeftCpu::Ended) };
+                self.report(at, task.launch, task.id, EventKind::Slice(slice));
+            }
             let gone = EventKind::Gone { zombie: last_thread.then_some(at), auto_reaped: false, cpu: None };
             self.report(at, task.launch, task.id, gone);
         }

@@ -95,13 +95,12 @@ impl<'g, 'a> RuleContext<'g, 'a> {
 
     /// Returns the saving that advice must exceed.
     pub(super) fn min_saving(&self) -> Nanos {
-        self.share_of_wall(MIN_SAVING_SHARE).max(MIN_SAVING)
+        Nanos((self.whatif.unrecorded().0 as f64 * MIN_SAVING_SHARE) as u64).max(MIN_SAVING)
     }
 
-    /// Whether a saving exceeds the minimum. If a tracer slowed launches, savings are times without the tracer, but the minimum is a share of a
-    /// wall with it, so a saving counts in times of the recording.
+    /// Whether a saving exceeds the minimum.
     fn exceeds_minimum(&self, saving: Nanos) -> bool {
-        saving.0 as f64 * self.recording.info.slowdown() > self.min_saving().0 as f64
+        saving > self.min_saving()
     }
 
     /// Whether a fix may save more than the minimum.
@@ -116,7 +115,9 @@ impl<'g, 'a> RuleContext<'g, 'a> {
 
     /// Whether a fix is worth making: it certainly saves something, or it may, and much depends on its launches.
     pub(super) fn is_worth(&self, saving: [Nanos; 3], dependent: Nanos) -> bool {
-        self.exceeds_minimum(saving[1]) || self.may_save(saving) && self.is_much(dependent)
+        // A tracer's cost widens the interval, but decides on nothing: most of what it may be is in the middle.
+        let certain = Nanos((saving[1].0 as f64 * self.recording.slowdown().most) as u64);
+        self.exceeds_minimum(certain) || self.may_save(saving) && self.is_much(dependent)
     }
 
     /// Returns the summed wall time of launches, which is an upper bound for the saving.

@@ -86,7 +86,7 @@ pub(super) fn merge(
 /// Sorts causes. `wall` is without the overhead of recording.
 pub(super) fn sort(all: &mut [Advice], wall: Nanos) {
     let share = |share: f64| Nanos((wall.0 as f64 * share) as u64);
-    all.sort_by_key(|advice| {
+    let class = |advice: &Advice| {
         let finding = &advice.finding;
         // What holds most of the wall comes before trifles, however little of it is certainly saved.
         let holds_most = finding.dependent >= share(MOST);
@@ -94,9 +94,21 @@ pub(super) fn sort(all: &mut [Advice], wall: Nanos) {
         let is_trifle = advice.likely_saving() < share(DEPENDENT_SHARE) && !holds_most;
         // Work inside a lock is not what others wait for.
         let is_lock = finding.rule == "lock-wait";
+        (is_small, advice.foreign.is_some(), !is_lock, is_trifle)
+    };
+    all.sort_by_key(|advice| {
         let saving = Reverse((advice.likely_saving(), advice.saving));
-        (is_small, advice.foreign.is_some(), !is_lock, is_trifle, saving, finding.rule, finding.title.clone())
+        (class(advice), saving, advice.finding.rule, advice.finding.title.clone())
     });
+    // Of fixes that save about as much, one about more launches comes first. Noise decides which saves more.
+    let mut rest = all;
+    while let Some(first) = rest.first() {
+        let (of_first, least) = (class(first), first.likely_saving().0 as f64 * ABOUT_AS_MUCH);
+        let is_alike = |advice: &&Advice| class(advice) == of_first && advice.likely_saving().0 as f64 >= least;
+        let alike = rest.iter().take_while(is_alike).count();
+        rest[..alike].sort_by_key(|advice| Reverse(advice.finding.launches.len()));
+        rest = &mut rest[alike..];
+    }
 }
 
 impl AdviceList {

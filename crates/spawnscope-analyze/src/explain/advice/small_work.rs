@@ -16,6 +16,9 @@ use spawnscope_data::statistics::median;
 /// A launch whose work takes longer than this many times its cost is not small, whatever its line does.
 const MAX_WORK: f64 = 10.0;
 
+/// By how much a tracer may have slowed work that consists of system calls more than launches.
+const MAX_SLOWDOWN: f64 = 20.0;
+
 /// For each launch, whether launching the program, including its recorded start-up, takes at least
 /// as long as its work. Such launches are worth replacing.
 #[derive(Debug)]
@@ -28,7 +31,7 @@ impl SmallWork {
     /// Judges all launches.
     pub(crate) fn of(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> SmallWork {
         // A tracer that slowed launches may have slowed the system calls of the work even more.
-        let slowdown = recording.info.slowdown();
+        let slowdown = recording.info.slowed_by().map_or(1.0, |_| MAX_SLOWDOWN);
         let judge = |work: &dyn Fn(usize) -> Option<Nanos>| {
             let shares =
                 forest.launches.iter().enumerate().map(|(index, launch)| share(launch, work(index)?, slowdown));

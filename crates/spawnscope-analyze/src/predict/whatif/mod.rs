@@ -30,6 +30,7 @@ pub use interval::Cause;
 use interval::{Margins, Narrowed};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::parallel;
+use spawnscope_data::rows::Slowdown;
 pub use takeover::Takeover;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -84,9 +85,9 @@ pub struct Prediction {
     /// How much less and how much more the saving may be, because nothing tells the start-up of a
     /// program from its work.
     guessed: [Nanos; 2],
-    /// By how much the lower end of the saving is divided, because recording may have made launches
-    /// that many times as long.
-    pub slowdown: f64,
+    /// By how much the ends of the saving are divided, because recording may have made launches that
+    /// many times as long.
+    pub slowdown: Slowdown,
 }
 
 impl Prediction {
@@ -95,10 +96,10 @@ impl Prediction {
     pub fn saving(&self) -> [Nanos; 3] {
         let expected = self.unrecorded.since(self.predicted);
         let [_, more] = self.unknown_shift();
-        let high = Nanos((expected.0 + self.saving_margin.0 + more.0).min(self.unrecorded.0));
+        let high = (expected.0 + self.saving_margin.0 + more.0) as f64 / self.slowdown.least;
         // `since` saturates, so the lower end is at least zero.
-        let low = expected.since(self.saving_margin).0 as f64 * self.certain_share() / self.slowdown;
-        [expected, Nanos(low as u64), high]
+        let low = expected.since(self.saving_margin).0 as f64 * self.certain_share() / self.slowdown.most;
+        [expected, Nanos(low as u64), Nanos(high as u64).min(self.unrecorded)]
     }
 
     /// Combines predictions for several recordings of one command. The result is their median, with
@@ -186,9 +187,9 @@ impl WhatIf<'_, '_> {
         // If unknown waits cancel a part of the saving, that part has no margin of its own, only
         // the drift between runs.
         let above = less + margins.wall() * certain + interval::drift(repeatability) * wall * (1.0 - certain);
-        let slowdown = self.constants.slowdown.max(1.0);
+        let slowdown = self.constants.slowdown;
         // What the saving may be less because launches were slowed, the wall may be longer.
-        let above = above + (saved - above).max(0.0) * (1.0 - 1.0 / slowdown);
+        let above = above + (saved - above).max(0.0) * (1.0 - 1.0 / slowdown.most);
         // A change that saves time saves none in the worst case: it does not make the wall longer.
         let longest = if saved > 0.0 { saved + interval::drift(repeatability) * wall } else { f64::MAX };
         let above = above.min(longest);
