@@ -149,7 +149,6 @@ impl Info {
         Some(&missing.effect)
     }
 
-
     /// Whether a new process did nothing but wait for a CPU between its creation and its first instruction. If not, the tracer may also
     /// have stopped the process during that time.
     pub fn sees_first_waits(&self) -> bool {

@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(steps(log), [vec![a, x], vec![b, c]]);
     }
 
-    /// The shapes of cargo 1.95.
+    /// The shapes of cargo 1.95 and 1.97.
     #[test]
     fn both_logs_of_cargo_name_the_same_units() {
         let page = r#"<script>const UNIT_DATA = [

@@ -88,7 +88,6 @@ impl Missing {
 
     /// The value of `what` if macOS checked files before their first launch, but not when.
     pub const SCANS: &str = "scans of new files";
-
 }
 
 impl fmt::Display for Missing {

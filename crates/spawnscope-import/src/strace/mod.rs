@@ -140,7 +140,10 @@ impl Log {
         let mut all = vec![
             (Missing::SCHEDULER, "CPU times, waits for a CPU, and what ends some waits"),
             (Missing::FIRST_WAITS, "queue"),
-            (Missing::UNTRACED_TIMES, "strace slows launches 2 to 20 times, so times and savings are those of the log"),
+            (
+                Missing::UNTRACED_TIMES,
+                "strace slows launches 2 to 20 times: times are those of the log, savings are estimates without strace",
+            ),
         ];
         if self.tracker.has_unseen_creations {
             all.push(("calls that create processes, and waits", "create and setup, and parents are assumed to wait"));

@@ -84,10 +84,37 @@ impl Pace {
     }
 
     pub fn constants(&self) -> Vec<Calibration> {
-        let of_calls =
-            [(Constant::RecordedCall, 1.0), (Constant::RecordedLaunch, CALLS_OF_LAUNCH), (Constant::RecordedExec, CALLS_OF_EXEC)];
+        let of_calls = [
+            (Constant::RecordedCall, 1.0),
+            (Constant::RecordedLaunch, CALLS_OF_LAUNCH),
+            (Constant::RecordedExec, CALLS_OF_EXEC),
+        ];
         let known = of_calls.into_iter().filter(|_| self.all >= MIN_CALLS);
         let costs = known.map(|(what, calls)| (what, calls * self.typical_ns));
         costs.map(|(what, ns)| Calibration { what, ns, low_ns: None, high_ns: None }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_times_between_calls_are_the_tracers_and_a_long_one_contains_work() {
+        let (mut pace, us) = (Pace::default(), |us: u64| Nanos(us * 1_000));
+        for _ in 0..300 {
+            pace.cost_of(us(20), Within::Program, 0);
+            pace.cost_of(us(40), Within::Program, 0);
+            pace.cost_of(us(9_000), Within::Program, 0);
+        }
+        assert_eq!(pace.typical_ns, 30_000.0);
+        let cost = |pace: &mut Pace, time, within, others| pace.cost_of(us(time), within, others) / 1e3;
+        assert_eq!(cost(&mut pace, 50, Within::Program, 0), 50.0);
+        assert_eq!(cost(&mut pace, 9_000, Within::Program, 0), 30.0);
+        assert_eq!(cost(&mut pace, 200, Within::Program, 2), 200.0, "two other threads were served first");
+        assert_eq!(cost(&mut pace, 9_000, Within::Call, 2), 9_000.0);
+        assert_eq!(cost(&mut pace, 9_000, Within::Wait, 1), 60.0);
+        assert_eq!(pace.calls(300_000.0), Some(9));
+        assert_eq!(Pace::default().calls(300_000.0), None);
     }
 }

@@ -231,7 +231,8 @@ impl Tracker {
     pub fn insert(&mut self, tid: i32, launch: LaunchId, id: TaskId, now: Nanos, is_seen: bool) {
         let (idle_since, called) = (now, now);
         let last_line = is_seen.then_some(LastLine { at: now, number: self.lines, within: Within::Program });
-        let task = Task { id, launch, now, idle_since, called, unfinished: None, returned: None, last_line, traced_ns: 0.0 };
+        let task =
+            Task { id, launch, now, idle_since, called, unfinished: None, returned: None, last_line, traced_ns: 0.0 };
         self.tasks.insert(tid, task);
     }
 
