@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use super::holding::{await_held, send};
-use crate::support::run::{Running, SPAWNSCOPE, as_nobody};
+use crate::support::run::{Running, SPAWNSCOPE, as_nobody, copy_program};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
@@ -16,8 +16,8 @@ fn public_directory(mode: u32) -> TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let [spawnscope, own] = ["spawnscope", "own"].map(|name| directory.path().join(name));
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
-    fs::copy(SPAWNSCOPE, spawnscope).expect("a copy that anybody can run");
-    fs::copy(path("tiny"), &own).expect("a copy");
+    copy_program(SPAWNSCOPE.as_ref(), &spawnscope);
+    copy_program(path("tiny").as_ref(), &own);
     fs::set_permissions(own, fs::Permissions::from_mode(mode)).expect("chmod");
     directory
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::examination::{Examination, examine, examine_after};
 use crate::findings::check_timed;
 use crate::support::attempts::best_of_three;
-use crate::support::run::{SPAWNSCOPE, run, spawnscope};
+use crate::support::run::{SPAWNSCOPE, copy_program, run, spawnscope};
 use crate::support::texts::assert_contains;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -70,7 +70,7 @@ fn without_privilege_the_doctor_lists_unseen_checks() {
     let closed = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     std::fs::set_permissions(closed.path(), Permissions::from_mode(0o700)).expect("chmod");
     let program = directory.path().join("spawnscope");
-    std::fs::copy(SPAWNSCOPE, &program).expect("the binary can be copied");
+    copy_program(SPAWNSCOPE.as_ref(), &program);
     std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).expect("chmod");
     let mut command = Command::new("setpriv");
     command

@@ -33,6 +33,12 @@ pub fn as_nobody() -> Command {
     command
 }
 
+/// Copies a program, in another process: the kernel refuses to execute a file that is open for writing, and a child that another test
+/// starts meanwhile would keep it open until its exec.
+pub fn copy_program(from: &Path, to: &Path) {
+    run(Command::new("cp").arg(from).arg(to)).expect_code(0);
+}
+
 /// A directory with a copy of the program, to which every user has access.
 pub struct PublicDirectory(TempDir);
 
@@ -40,7 +46,7 @@ impl PublicDirectory {
     pub fn new() -> PublicDirectory {
         let directory = tempfile::tempdir_in("/tmp").expect("a temporary directory");
         fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("an open directory");
-        fs::copy(SPAWNSCOPE, directory.path().join("spawnscope")).expect("a copy");
+        copy_program(Path::new(SPAWNSCOPE), &directory.path().join("spawnscope"));
         PublicDirectory(directory)
     }
 
