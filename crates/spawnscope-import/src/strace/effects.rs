@@ -1,7 +1,9 @@
 //! What calls do, other than those that create processes: execs, waits, and changes of descriptors
 //! and directories. Calls that change nothing here are not even parsed (`matters`).
 
+use std::collections::HashMap;
 use std::rc::{Rc, Weak};
+use std::sync::LazyLock;
 
 use nix::errno::Errno;
 use spawnscope_data::event::variables::select_allowed;
@@ -15,97 +17,66 @@ use super::script;
 use super::work::Work;
 use crate::text::{after, find, integer, number, skip_spaces};
 
-/// Whether the end of a call matters.
+/// What a call does here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timing {
-    /// If its own line does not say when it returned, the next line of the thread does.
-    Needed,
-    NotNeeded,
+pub enum Kind {
+    Creation,
+    Exec,
+    Read,
+    Write,
+    /// It may wait for a process, or for time to pass, as reading and writing may.
+    Wait,
+    /// It changes what is known of a process.
+    Change,
 }
 
-pub fn timing(name: &[u8]) -> Timing {
-    if is_exec(name) || is_wait(name) { Timing::Needed } else { Timing::NotNeeded }
+const KINDS: [(Kind, &str); 6] = [
+    (Kind::Creation, "clone clone3 fork vfork"),
+    (Kind::Exec, "execve execveat"),
+    (Kind::Read, "read readv recvfrom recvmsg"),
+    (Kind::Write, "write writev sendto sendmsg splice"),
+    (
+        Kind::Wait,
+        "wait4 waitid waitpid poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 futex nanosleep \
+         clock_nanosleep pause rt_sigsuspend rt_sigtimedwait flock accept accept4 connect msgrcv semop semtimedop",
+    ),
+    (
+        Kind::Change,
+        "exit_group exit pipe pipe2 dup dup2 dup3 fcntl fcntl64 close close_range open openat openat2 chdir fchdir \
+         getcwd sched_getaffinity",
+    ),
+];
+
+/// Returns what a call does. `None` if it does not matter.
+pub fn kind(name: &[u8]) -> Option<Kind> {
+    static ALL: LazyLock<HashMap<&[u8], Kind>> = LazyLock::new(|| {
+        let all = KINDS.iter().flat_map(|(kind, names)| names.split(' ').map(|name| (name.as_bytes(), *kind)));
+        all.collect()
+    });
+    ALL.get(name).copied()
 }
 
 pub fn is_creation(name: &[u8]) -> bool {
-    matches!(name, b"clone" | b"clone3" | b"fork" | b"vfork")
+    kind(name) == Some(Kind::Creation)
 }
 
 pub fn is_exec(name: &[u8]) -> bool {
-    matches!(name, b"execve" | b"execveat")
+    kind(name) == Some(Kind::Exec)
 }
 
-/// Whether a call may wait for a process or for time to pass.
 pub fn is_wait(name: &[u8]) -> bool {
-    is_transfer(name)
-        || matches!(
-            name,
-            b"wait4"
-                | b"waitid"
-                | b"waitpid"
-                | b"poll"
-                | b"ppoll"
-                | b"select"
-                | b"pselect6"
-                | b"epoll_wait"
-                | b"epoll_pwait"
-                | b"epoll_pwait2"
-                | b"futex"
-                | b"nanosleep"
-                | b"clock_nanosleep"
-                | b"pause"
-                | b"rt_sigsuspend"
-                | b"rt_sigtimedwait"
-                | b"flock"
-                | b"accept"
-                | b"accept4"
-                | b"connect"
-                | b"msgrcv"
-                | b"semop"
-                | b"semtimedop"
-        )
-}
-
-/// Whether a call reads from or writes to a descriptor.
-fn is_transfer(name: &[u8]) -> bool {
-    is_read(name) || matches!(name, b"write" | b"writev" | b"sendto" | b"sendmsg" | b"splice")
-}
-
-fn is_read(name: &[u8]) -> bool {
-    matches!(name, b"read" | b"readv" | b"recvfrom" | b"recvmsg")
+    matches!(kind(name), Some(Kind::Wait | Kind::Read | Kind::Write))
 }
 
 /// Whether a call of a process may change what is known, or may be a wait.
 pub fn matters(process: &Process, name: &[u8], text: &[u8]) -> bool {
-    if is_transfer(name) {
-        let descriptor = text.get(name.len() + 1..).and_then(integer);
-        let is_file = descriptor.is_some_and(|descriptor| process.descriptors.is_other(descriptor));
-        return !is_file || process.exec.is_some() && find(text, b"#!").is_some();
+    let kind = kind(name);
+    if !matches!(kind, Some(Kind::Read | Kind::Write)) {
+        return kind.is_some();
     }
-    is_creation(name)
-        || is_exec(name)
-        || is_wait(name)
-        || matches!(
-            name,
-            b"exit_group"
-                | b"exit"
-                | b"pipe"
-                | b"pipe2"
-                | b"dup"
-                | b"dup2"
-                | b"dup3"
-                | b"fcntl"
-                | b"fcntl64"
-                | b"close"
-                | b"close_range"
-                | b"open"
-                | b"openat"
-                | b"openat2"
-                | b"chdir"
-                | b"fchdir"
-                | b"getcwd"
-                | b"sched_getaffinity"
-        )
+    let descriptor = text.get(name.len() + 1..).and_then(integer);
+    let is_file = descriptor.is_some_and(|descriptor| process.descriptors.is_other(descriptor));
+    !is_file || process.exec.is_some() && find(text, b"#!").is_some()
 }
 
 impl Tracker {
@@ -127,9 +98,11 @@ impl Tracker {
             b"futex" => self.futex(tid, call, start, until),
             b"nanosleep" | b"clock_nanosleep" => self.wait(tid, call, start, until, None, Some(Waker::Interrupt)),
             b"sched_getaffinity" => self.allowed_cpus = self.allowed_cpus.or_else(|| cpus_in(call.argument(2))),
-            name if is_transfer(name) => self.transfer(tid, call, start, until),
-            name if is_wait(name) => self.wait_for_any(tid, call, start, until),
-            _ => self.change_files(tid, call, start, end),
+            name => match kind(name) {
+                Some(Kind::Read | Kind::Write) => self.transfer(tid, call, start, until),
+                Some(Kind::Wait) => self.wait_for_any(tid, call, start, until),
+                _ => self.change_files(tid, call, start, end),
+            },
         }
     }
 
@@ -242,7 +215,8 @@ impl Tracker {
     fn transfer(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Nanos) {
         let Some((launch, id)) = self.tasks.get(&tid).map(|task| (task.launch, task.id)) else { return };
         let Some(descriptor) = call.number(0) else { return };
-        if is_read(call.name)
+        let is_read = kind(call.name) == Some(Kind::Read);
+        if is_read
             && let Some(process) = self.processes.get_mut(&launch)
             && process.descriptors.may_be_program(descriptor)
             && let Some((_, executed)) = &mut process.exec
@@ -253,7 +227,7 @@ impl Tracker {
         let pipe = self.pipe(tid, descriptor, call.file(0));
         let woken = pipe.as_ref().and_then(|pipe| pipe.waker(start, end, id));
         if let Some(pipe) = pipe.as_ref().filter(|_| call.succeeded()) {
-            if is_read(call.name) {
+            if is_read {
                 pipe.read.set(Some((id, end)));
             } else {
                 pipe.written.set(Some((id, start)));

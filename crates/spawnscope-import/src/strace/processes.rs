@@ -14,7 +14,7 @@ use spawnscope_data::event::{
 use super::call::Call;
 use super::creations::{Held, ended_child};
 use super::descriptors::{Descriptors, Pipe};
-use super::effects::{Timing, is_creation, is_exec, is_wait, matters, timing};
+use super::effects::{is_creation, is_exec, is_wait, matters};
 use super::line::{What, what};
 use super::loader::{Loading, begins_program};
 use super::pace::{Pace, Within};
@@ -309,7 +309,8 @@ impl Tracker {
             return false;
         };
         let end = call.duration.map(|duration| Nanos(start.0.saturating_add(duration)));
-        if end.is_none() && timing(name) == Timing::Needed {
+        // If its own line does not say when it returned, the next line of the thread does.
+        if end.is_none() && (is_exec(name) || is_wait(name)) {
             if let Some(task) = self.tasks.get_mut(&tid) {
                 task.returned = Some(Begun { start, text: text.to_vec() });
             }
