@@ -200,10 +200,14 @@ impl<'a> Parser<'a> {
         if self.at == start {
             // This byte is not part of a word.
             self.at += 1;
-            return;
+        } else if has_quotes {
+            self.end_word(Word::mapped(unquoted, ranges));
+        } else {
+            self.end_word(Word::plain(&self.text[start..self.at], start));
         }
-        let word =
-            if has_quotes { Word::mapped(unquoted, ranges) } else { Word::plain(&self.text[start..self.at], start) };
+    }
+
+    fn end_word(&mut self, word: Word<'a>) {
         match std::mem::replace(&mut self.target, Target::Word) {
             Target::Word if &*word.text == b"}" => self.end_command(false),
             Target::Word => self.command.words.push(word),

@@ -372,17 +372,7 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
         print_failure(&error);
         failed = true;
     }
-    match &written {
-        Err(error) if !outcome.has_failed => {
-            print_message(&format!("the recording is incomplete: {}", escape_line(error)));
-        }
-        Ok(FinishedFiles::WithLog(log)) => print_message(&format!(
-            "another program is reading {}: until it ends, keep {} next to the recording",
-            arguments.output.display(),
-            log.display()
-        )),
-        _ => {}
-    }
+    print_incomplete(arguments, outcome, &written);
     // If the recording was moved away, another recording may have its name.
     let is_in_place = !matches!(written, Err(RecordError::Moved { .. }));
     if is_in_place && (json.is_some() || !arguments.quiet) {
@@ -392,14 +382,7 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
             && written.is_ok()
             && !arguments.quiet
         {
-            let launches = units::counted(launches, "launch", "launches");
-            let ended = outcome.wait_status.map_or_else(String::new, exit::outcome_clause);
-            let earlier = match last.earlier_count {
-                0 => String::new(),
-                1 => " (1 earlier recording is kept)".to_owned(),
-                many => format!(" ({} earlier recordings are kept)", units::count(many as u64)),
-            };
-            print_message(&format!("recorded {launches} to {}{earlier}{ended}", arguments.output.display()));
+            print_recorded(arguments, outcome, launches, last.earlier_count);
         }
     }
     Ok(match (outcome.wait_status, failed) {
@@ -410,6 +393,32 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
         }
         (None, false) => Status::SUCCESS,
     })
+}
+
+/// Prints why the recording is not whole, or cannot be moved yet.
+fn print_incomplete(arguments: &RecordArguments, outcome: &Outcome, written: &Result<FinishedFiles, RecordError>) {
+    match written {
+        Err(error) if !outcome.has_failed => {
+            print_message(&format!("the recording is incomplete: {}", escape_line(error)));
+        }
+        Ok(FinishedFiles::WithLog(log)) => print_message(&format!(
+            "another program is reading {}: until it ends, keep {} next to the recording",
+            arguments.output.display(),
+            log.display()
+        )),
+        _ => {}
+    }
+}
+
+fn print_recorded(arguments: &RecordArguments, outcome: &Outcome, launches: u64, earlier_count: usize) {
+    let launches = units::counted(launches, "launch", "launches");
+    let ended = outcome.wait_status.map_or_else(String::new, exit::outcome_clause);
+    let earlier = match earlier_count {
+        0 => String::new(),
+        1 => " (1 earlier recording is kept)".to_owned(),
+        many => format!(" ({} earlier recordings are kept)", units::count(many as u64)),
+    };
+    print_message(&format!("recorded {launches} to {}{earlier}{ended}", arguments.output.display()));
 }
 
 /// Prints the report, and returns the number of launches. Reads the recording with the ids of its owner, who may have replaced the file.

@@ -152,17 +152,7 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
         page.line([plain(format!("     {}:{}", text::escape(base_name(&line.file)), line.line))]);
         print_snippet(page, 5, &format!("  {}", text::escape(&advice.line)));
     }
-    // The general form is only for lines that are not shown.
-    let has_all_lines = has_most_lines(advice) && advice.edited.iter().all(|edited| edited.change.is_ok());
-    for line in finding.fix.iter().filter(|_| !has_all_lines) {
-        // A snippet must be typed exactly, so it keeps its indentation; a sentence may be wrapped.
-        let escaped = text::escape(line.as_bytes());
-        if line.starts_with("  ") {
-            print_snippet(page, 5, &escaped);
-        } else {
-            page.sentence(5, PLAIN, &format!("-> {escaped}"));
-        }
-    }
+    print_general_form(page, advice);
     if !finding.limits.is_empty() {
         page.sentence(5, QUIET, &format!("caveat: {}", text::escape(finding.limits.as_bytes())));
     }
@@ -177,6 +167,20 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
     if !finding.whatif.is_empty() {
         let whatif = text::escape(finding.whatif.as_bytes());
         page.command(5, &format!("try: spawnscope whatif {whatif}{}", argument(file)));
+    }
+}
+
+/// Prints how to change the lines that are not shown.
+fn print_general_form(page: &mut Page, advice: &Advice) {
+    let has_all_lines = has_most_lines(advice) && advice.edited.iter().all(|edited| edited.change.is_ok());
+    for line in advice.finding.fix.iter().filter(|_| !has_all_lines) {
+        // A snippet must be typed exactly, so it keeps its indentation; a sentence may be wrapped.
+        let escaped = text::escape(line.as_bytes());
+        if line.starts_with("  ") {
+            print_snippet(page, 5, &escaped);
+        } else {
+            page.sentence(5, PLAIN, &format!("-> {escaped}"));
+        }
     }
 }
 

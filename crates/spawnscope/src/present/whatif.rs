@@ -25,14 +25,25 @@ const FIGURES: [Column; 2] = [column("critical", 13, 2), column("start-up", 13, 
 
 pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
     let mut page = Page::of_width(width);
+    print_changes(&mut page, whatif_report);
+    page.line([]);
     let prediction = &whatif_report.prediction;
+    print_time(&mut page, PLAIN, "wall", prediction.wall, &overhead_note(prediction));
+    let interval = format_interval(prediction.low, prediction.high);
+    print_time(&mut page, TITLE, "predicted", prediction.predicted, &interval);
+    print_saving(&mut page, prediction);
+    print_notes(&mut page, whatif_report);
+    if !whatif_report.critical_after.is_empty() {
+        print_critical_after(&mut page, whatif_report);
+    }
+    page.finish()
+}
+
+fn print_changes(page: &mut Page, whatif_report: &WhatIfReport) {
     for change in &whatif_report.changes {
         page.sentence(0, TITLE, &text::escape(change.text.as_bytes()));
-        page.sentence(
-            2,
-            if change.launches == 0 && change.selected > 0 { FINDING } else { QUIET },
-            &describe_effect(change),
-        );
+        let style = if change.launches == 0 && change.selected > 0 { FINDING } else { QUIET };
+        page.sentence(2, style, &describe_effect(change));
     }
     if let Some((label, count)) = &whatif_report.forks_left {
         let forks = units::counted(*count, "fork remains", "forks remain");
@@ -40,11 +51,11 @@ pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
         let all = format!("{forks} that ran no other program: `--remove {selector}` removes all {name} launches");
         page.sentence(2, QUIET, &all);
     }
-    page.line([]);
-    print_time(&mut page, PLAIN, "wall", prediction.wall, &overhead_note(prediction));
-    let interval = format_interval(prediction.low, prediction.high);
-    print_time(&mut page, TITLE, "predicted", prediction.predicted, &interval);
-    print_saving(&mut page, prediction);
+}
+
+/// Prints what the intervals include, and what limits the prediction.
+fn print_notes(page: &mut Page, whatif_report: &WhatIfReport) {
+    let prediction = &whatif_report.prediction;
     let error = units::signed_percent(prediction.replay_error);
     let error = format!(
         "replay error: {error}; both intervals include it; the interval of `predicted` also includes run-to-run variation"
@@ -71,10 +82,6 @@ pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
     if prediction.unknown.is_some() {
         page.sentence(2, QUIET, &critical::reconstruction_note(&whatif_report.collector));
     }
-    if !whatif_report.critical_after.is_empty() {
-        print_critical_after(&mut page, whatif_report);
-    }
-    page.finish()
 }
 
 fn print_time(page: &mut Page, style: Style, name: &str, time: Nanos, note: &str) {
