@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use super::pipeline::is_captured;
 use super::shell_syntax::{Need, need_of};
 use super::shells::{command_of, is_shell, wrapped_child};
+use super::words::contains;
 use crate::model::launch::{Exec, Launch, base_name};
 use crate::model::phases::Phase;
 use crate::model::timeline::Timelines;
@@ -166,7 +167,7 @@ fn is_version_manager(exec: &Exec<'_>) -> bool {
 }
 
 fn is_shim(exec: &Exec<'_>) -> bool {
-    exec.path().windows(7).any(|part| part == b"/shims/") || exec.path().starts_with(b"shims/")
+    contains(exec.path(), b"/shims/") || exec.path().starts_with(b"shims/")
 }
 
 /// Whether an exec runs a shell on a file, rather than on the text after `-c`.

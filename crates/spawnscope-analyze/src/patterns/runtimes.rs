@@ -2,6 +2,7 @@
 //! that. Also finds which call of Python made a launch.
 
 use super::shells::is_shell;
+use super::words::contains;
 use crate::model::frames::{Frame, is_standard_library};
 use crate::model::launch::{Launch, base_name, is_version_of};
 use crate::model::tree::Forest;
@@ -81,7 +82,7 @@ impl Runtime {
         let mut names = forest.frames(launch.native_stack).filter_map(|frame| frame.function);
         let language = names.find_map(|name| {
             let mut functions = FUNCTIONS.iter();
-            let (_, runtime) = functions.find(|(part, _)| name.windows(part.len()).any(|window| window == *part))?;
+            let (_, runtime) = functions.find(|(part, _)| contains(name, part))?;
             Some(*runtime)
         });
         language.unwrap_or(Runtime::Native)

@@ -16,3 +16,8 @@ impl Words {
         self.0.split_ascii_whitespace()
     }
 }
+
+/// Whether a text contains another one.
+pub(crate) fn contains(text: &[u8], part: &[u8]) -> bool {
+    part.is_empty() || text.windows(part.len()).any(|window| window == part)
+}

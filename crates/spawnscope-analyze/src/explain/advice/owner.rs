@@ -9,7 +9,7 @@ use std::ptr;
 use crate::explain::advice::context::RuleContext;
 use crate::model::launch::{Exec, base_name, is_version_of};
 use crate::patterns::runtimes::Runtime;
-use crate::patterns::words::Words;
+use crate::patterns::words::{Words, contains};
 use crate::predict::dependence::is_launcher;
 use crate::sites::callers::CallSite;
 use spawnscope_data::event::Language;
@@ -96,7 +96,7 @@ impl Owner {
         });
         let is_installed =
             INSTALLED_PREFIXES.iter().any(|begin| path.starts_with(begin)) && !path.starts_with(LOCAL_PREFIX);
-        let is_downloaded = DOWNLOADED_PARTS.iter().any(|part| path.windows(part.len()).any(|window| window == *part));
+        let is_downloaded = DOWNLOADED_PARTS.iter().any(|part| contains(path, part));
         match kind {
             Some(owner) => owner,
             None if is_installed || is_downloaded => Owner::ThirdParty,

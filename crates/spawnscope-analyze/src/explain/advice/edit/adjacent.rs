@@ -7,6 +7,7 @@ use super::{EditRefusal, Splice, refuse, splice};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{HAS_DESTINATION, joins};
 use crate::patterns::script::{Part, Script, Simple, Word};
+use crate::patterns::words::contains;
 
 /// Lines of merged calls are not longer than this, if their words are not.
 const MAX_WIDTH: usize = 90;
@@ -100,10 +101,10 @@ pub(super) fn is_one_substitution(script: &[u8]) -> bool {
         return false;
     };
     let is_plain = delimiter.is_ascii_punctuation() && *delimiter != b'\\' && !script.contains(&b'\n');
-    let has_newline = rest.windows(2).any(|two| two == b"\\n");
+    let has_newline = contains(rest, b"\\n");
     let mut parts = rest.split(|byte| byte == delimiter);
     let flags =
-        parts.nth(2).filter(|_| parts.next().is_none() && !rest.windows(2).any(|two| two == [b'\\', *delimiter]));
+        parts.nth(2).filter(|_| parts.next().is_none() && !contains(rest, &[b'\\', *delimiter]));
     is_plain
         && !has_newline
         && flags.is_some_and(|flags| flags.iter().all(|flag| b"gI".contains(flag) || flag.is_ascii_digit()))

@@ -1,5 +1,4 @@
-//! Edits of loops that ask a program in each round: `x=$(program "$f")`, `if grep -q a "$f"`, `x=$(sed -n "${i}p" FILE)` or
-//! `x=$(echo "$y" | filter)`. One call answers all rounds, and the loop reads its lines from a here-document. So the loop stays in its shell, with
+//! Edits of loops that ask a program in each round: `x=$(program "$f")`, `if grep -q a "$f"` or `x=$(echo "$y" | filter)`. One call answers all rounds, and the loop reads its lines from a here-document. So the loop stays in its shell, with
 //! its variables. Words may fail one by one: unless the call for all of them succeeds and prints one line for each, every round asks for itself.
 
 use std::ops::Range;
@@ -7,8 +6,8 @@ use std::ops::Range;
 use super::around::{
     Around, LoopKind, insertion_at, is_certain, is_reader, only_calls, only_reads_files, statements, uses_parameters,
 };
-use super::line_each::{LineEach, answers_each_line, is_interpreter, keeps_number, looped_code};
-use super::lookup::{Chosen, chosen_line, is_condition};
+use super::line_each::{LineEach, answers_each_line, keeps_number};
+use super::lookup::is_condition;
 use super::many::position_of;
 use super::once::FILTERS;
 use super::one_line::is_one_line;
@@ -16,7 +15,7 @@ use super::shell::{FoundCall, unused_variable, used};
 use super::{EditRefusal, Splice, refuse, refuse_if, splice, spliced};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Script, Word, identifiers, names};
-use crate::patterns::words::Words;
+use crate::patterns::words::{Words, contains};
 
 /// Programs that do not read their input, and print the same each time, so that a list of words may be asked for twice.
 const PRINT_WITHOUT_INPUT: Words = Words("basename dirname echo expr find git ls printf seq");
@@ -53,11 +52,10 @@ pub(super) fn of_one_call(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Res
     };
     let question = Question { call, around, asked, statement };
     question.check_before()?;
-    match (call.fed, chosen_line(call)) {
+    match call.fed {
         // `$( )` removes empty answers at the end, but not those before a dot.
-        (Some(text), _) => question.document(&(question.about_text(text)? + "; echo ."), false),
-        (None, Some(chosen)) => question.document(&(question.about_lines(&chosen)? + "; echo ."), false),
-        (None, None) => question.document(&question.about_words()?, true),
+        Some(text) => question.document(&(question.about_text(text)? + "; echo ."), false),
+        None => question.document(&question.about_words()?, true),
     }
 }
 
@@ -218,20 +216,6 @@ impl<'t> Question<'_, '_, 't> {
         self.around.body.end + b"done".len()
     }
 
-    /// Returns the loop that prints all numbers, and one awk that prints the lines of a file with these numbers.
-    fn about_lines(&self, chosen: &Chosen<'_, 't>) -> Result<String, EditRefusal> {
-        let (script, Chosen { variable: number, file, is_last_after_end }) = (self.call.script, chosen);
-        let variables = file.variables();
-        let is_same = variables.is_some_and(|all| !all.iter().any(|variable| self.around.may_set(script, variable)));
-        let (number, file) = (format!("\"${{{}}}\"", name(number)), self.call.quoted_source(file)?);
-        if !is_same || file.contains('=') || !self.only_reads() {
-            return refuse("the file is not certainly the same each time");
-        }
-        let rounds = self.rounds(number.as_bytes(), &format!("printf '%s\\n' {number}"))?;
-        let line = if *is_last_after_end { "$1 < n ? $1 : n" } else { "$1" };
-        Ok(format!("{rounds} | awk '!ready {{ line[++n] = $0; next }} {{ print line[{line}] }}' {file} ready=1 -"))
-    }
-
     /// Returns the call for all words of the loop, and what checks that each has an answer of one line: `stat -c %s *`.
     fn about_words(&self) -> Result<String, EditRefusal> {
         let (script, call) = (self.call.script, self.call);
@@ -308,7 +292,7 @@ impl<'t> Question<'_, '_, 't> {
 
     /// Returns how the program prints a line for each operand, and checks the filters after it.
     fn each_line(&self) -> Result<LineEach, EditRefusal> {
-        let (script, call) = (self.call.script, self.call);
+        let call = self.call;
         let refused = || refuse(format!("{} does not certainly print one line for each word", call.program()));
         let of_call = |arguments: &Vec<Vec<u8>>| {
             let words: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
@@ -320,12 +304,6 @@ impl<'t> Question<'_, '_, 't> {
         };
         let answer = call.rewrite.calls.first().and_then(of_call);
         let Some(first) = answer.clone() else { return refused() };
-        // Without a loop in it, the code would only handle the first file.
-        let first = match (is_interpreter(&call.rewrite.program), looped_code(script, call.simple)) {
-            (false, _) => first,
-            (true, Some(code)) => LineEach::With(vec![code]),
-            (true, None) => return refused(),
-        };
         let is_head = call.pipeline.first() == Some(&call.command);
         let is_count = first == LineEach::Count;
         let is_filter = |words: Vec<_>| if is_count { keeps_number(&words) } else { answers_each_line(&words, b"") };
@@ -427,7 +405,7 @@ impl<'t> Question<'_, '_, 't> {
         let line_end = self.line_end()?;
         let is_free = |descriptor: &u8| {
             let forms = [format!("{descriptor}<"), format!("{descriptor}>"), format!("&{descriptor}")];
-            !forms.iter().any(|form| script.text.windows(form.len()).any(|window| window == form.as_bytes()))
+            !forms.iter().any(|form| contains(script.text, form.as_bytes()))
         };
         let Some(descriptor) = (3..10).find(is_free) else { return refuse("no descriptor is free") };
         let mut delimiter = "END".to_owned();

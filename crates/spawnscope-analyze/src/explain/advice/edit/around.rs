@@ -9,7 +9,7 @@ use super::{EditRefusal, Splice, refuse, splice};
 use crate::model::launch::base_name;
 use crate::patterns::queries::GIT_READS;
 use crate::patterns::script::{Kind, Part, Script, Word, names};
-use crate::patterns::words::Words;
+use crate::patterns::words::{Words, contains};
 
 /// What a script may do if a call fails. It does it, too, if the call for all inputs fails.
 const IF_FAILED: Words = Words(": exit return true");
@@ -299,7 +299,7 @@ pub(super) fn insertion_at(text: &[u8], at: usize, commands: &str) -> Splice {
 
 /// Whether a script may end or do something else when a command fails.
 pub(super) fn checks_status(script: &[u8]) -> bool {
-    let has = |part: &[u8]| script.windows(part.len()).any(|window| window == part);
+    let has = |part: &[u8]| contains(script, part);
     has(b"errexit")
         || has(b"$?")
         || has(b"trap ")

@@ -11,7 +11,7 @@ use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{FILE_CHANGERS, joins};
 use crate::patterns::script::{Kind, Script, Simple, Word, identifiers};
 use crate::patterns::shells::Dialect;
-use crate::patterns::words::Words;
+use crate::patterns::words::{Words, contains};
 
 /// Programs that print nothing if they succeed, so that the order of the output stays.
 const SILENT: Words = Words(
@@ -110,7 +110,7 @@ pub(super) fn around_loop(script: &Script<'_>, node: usize, before: &str, after:
         script.text[..range.start].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
     let indentation = &script.text[line_start..range.start];
     let rest = script.text[range.end..].split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let has_document = script.source(&range).windows(2).any(|two| two == b"<<");
+    let has_document = contains(script.source(&range), b"<<");
     let has_lines = indentation.trim_ascii().is_empty() && rest.trim_ascii().is_empty() && !has_document;
     let separator = if has_lines { format!("\n{}", name(indentation)) } else { "; ".to_owned() };
     let after: String = after.iter().map(|command| format!("{separator}{command}")).collect();
@@ -207,7 +207,7 @@ fn operands(
         let source = script.source(&simple.words[at].range);
         source.contains(&b'$') && identifiers(source).any(|variable| around.may_set(script, variable))
             || source.contains(&b'`')
-            || source.windows(2).any(|two| two == b"$(")
+            || contains(source, b"$(")
     };
     let mut first = last;
     while first > 1 && changes(first - 1) && directory_of(call, command).is_none() {
@@ -227,7 +227,7 @@ fn check_rest(call: &FoundCall<'_, '_>, around: &Around<'_>, lifted: &[Lifted<'_
         lifted.iter().all(|each| script.program(each.command).is_some_and(|program| IDEMPOTENT.contains(&program)));
     refuse_if(!call.rewrite.is_distinct && !may_repeat, "some of the calls have the same arguments")?;
     let redirections = &script.text[around.body.end..script.node(around.node).range.end];
-    if redirections.windows(2).any(|two| two == b"2>" || two == b"&>") {
+    if contains(redirections, b"2>") || contains(redirections, b"&>") {
         return refuse("the errors of the loop are redirected");
     }
     let is_handler = |index: usize| {

@@ -5,6 +5,7 @@ use super::around::first_of_list;
 use super::shell::FoundCall;
 use super::{EditRefusal, Splice, refuse, refuse_if, splice};
 use crate::patterns::script::{Kind, Part};
+use crate::patterns::words::contains;
 
 /// How recipes name the directory of their target.
 const OF_TARGET: [&[u8]; 6] = [b"$(@D)", b"${@D}", b"\"$(@D)\"", b"$(dir $@)", b"\"$(dir $@)\"", b"$(dir $(@))"];
@@ -29,7 +30,7 @@ pub(super) fn splices(makefile: &[u8], line: u32) -> Result<Vec<Splice>, EditRef
         return refuse("the rule is not plain");
     }
     let expands_twice =
-        |(_, text): &(usize, &[u8])| !text.starts_with(b"\t") && text.windows(2).any(|two| two == b"$$");
+        |(_, text): &(usize, &[u8])| !text.starts_with(b"\t") && contains(text, b"$$");
     if lines.iter().any(expands_twice) && !contains(makefile, b".SECONDEXPANSION") {
         return refuse("the makefile has `$$` outside of recipes");
     }
@@ -82,10 +83,6 @@ fn is_plain_rule(line: &[u8]) -> bool {
         && !targets.split(u8::is_ascii_whitespace).any(|target| target.ends_with(b"%"))
         && !targets.iter().any(|byte| b"&=#".contains(byte))
         && !rest[1..].iter().any(|byte| b":;|=#".contains(byte))
-}
-
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
 }
 
 #[cfg(test)]

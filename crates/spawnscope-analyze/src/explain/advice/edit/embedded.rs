@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::makefile::call_at;
 use super::shell::ShellRewrite;
 use super::{EditRefusal, Splice, package, refuse, refuse_if, splice};
 
@@ -121,17 +122,7 @@ impl<'t> Code<'t> {
 
 /// Returns the length of an expansion of make: `$@`, `$(NAME)`. `None` if its end is not in the same line.
 fn expansion(text: &[u8]) -> Option<usize> {
-    let close = match text.get(1)? {
-        b'(' => b')',
-        b'{' => b'}',
-        b'\n' => return None,
-        _ => return Some(2),
-    };
-    let mut depth = 0;
-    let length = text.iter().take_while(|byte| **byte != b'\n').position(|byte| {
-        depth += usize::from(*byte == text[1]);
-        depth -= usize::from(*byte == close && depth > 0);
-        *byte == close && depth == 0
-    })?;
-    Some(length + 1)
+    let line = text.split(|byte| *byte == b'\n').next()?;
+    let is_call = matches!(line.get(1)?, b'(' | b'{');
+    Some(if is_call { call_at(line, 0)?.len() + 3 } else { 2 })
 }

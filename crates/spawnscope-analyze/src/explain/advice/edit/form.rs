@@ -11,7 +11,7 @@ use crate::patterns::script::Simple;
 /// `{x}` the text that the program reads, and `{y}` the variable that gets the result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::explain::advice) enum Form {
-    /// Expansions of one operand, each of the result of the one before: `%/*` for `${p%/*}`.
+    /// Expansions of one operand, each of the result of the one before: `%/*` for `${p%/*}`. `{v}` stands for the variable.
     Steps { operand: Operand, steps: Vec<String> },
     /// A word for one line of text, which replaces `$( )` or is printed.
     Word(String),
@@ -60,6 +60,38 @@ pub(in crate::explain::advice) enum Operand {
 }
 
 impl Form {
+    /// Returns expansions of the text that the program reads.
+    pub(in crate::explain::advice) fn of_input(steps: impl IntoIterator<Item = String>) -> Form {
+        Form::Steps { operand: Operand::Input, steps: steps.into_iter().collect() }
+    }
+
+    /// Returns the new code for a text in `$x`, and the variable that it sets.
+    pub(in crate::explain::advice) fn shown(&self) -> (String, Option<&'static str>) {
+        match self {
+            Form::Steps { steps, .. } if steps.len() == 1 => (expansion("x", &steps[0]), None),
+            Form::Steps { steps, .. } => {
+                let from = std::iter::once("x").chain(std::iter::repeat("y"));
+                let steps = from.zip(steps).map(|(from, step)| format!("y={}", expansion(from, step)));
+                (steps.collect::<Vec<_>>().join("; "), Some("y"))
+            }
+            other => {
+                let code = other.texts().concat().replace("{x}", "$x").replace("{y}", "y");
+                (code, matches!(other, Form::Statement(_)).then_some("y"))
+            }
+        }
+    }
+
+    /// Returns the templates of the new code.
+    fn texts(&self) -> &[String] {
+        match self {
+            Form::Steps { steps, .. } => steps,
+            Form::Word(text) | Form::Captured(text) | Form::Statement(text) | Form::Condition(text) => {
+                std::slice::from_ref(text)
+            }
+            _ => &[],
+        }
+    }
+
     /// Returns what the new code changes besides the launches, if the fix itself does not say so.
     pub(super) const fn caveat(&self) -> Option<&'static str> {
         match self {
@@ -100,32 +132,33 @@ impl Form {
     }
 
     /// Whether the new code depends on the arguments of the call.
-    pub(super) const fn is_of_arguments(&self) -> bool {
-        matches!(self, Form::Steps { .. } | Form::Word(_) | Form::Captured(_) | Form::Statement(_) | Form::Condition(_))
+    pub(super) fn is_of_arguments(&self) -> bool {
+        !self.texts().is_empty()
     }
 
     /// Whether the new code contains the word of a call with this number, from 1. `count` is the number of words.
     pub(super) fn has_word(&self, number: usize, count: usize) -> bool {
-        match self {
+        let is_operand = match self {
             Form::Steps { operand: Operand::First, .. } => number == 1,
             Form::Steps { operand: Operand::Last, .. } => number == count,
-            Form::Word(template) | Form::Captured(template) | Form::Statement(template) | Form::Condition(template) => {
-                ["", "#", "$", "@"].iter().any(|kind| template.contains(&format!("{{{kind}{number}}}")))
-            }
             _ => false,
-        }
+        };
+        let has = |text: &String| ["", "#", "$", "@"].iter().any(|kind| text.contains(&format!("{{{kind}{number}}}")));
+        is_operand || self.texts().iter().any(has)
     }
 
     /// Whether the new code reads the text that was the input of the program.
     pub(super) fn has_input(&self) -> bool {
         match self {
             Form::Steps { operand, .. } => *operand == Operand::Input,
-            Form::Word(template) | Form::Captured(template) | Form::Statement(template) | Form::Condition(template) => {
-                template.contains("{x}")
-            }
-            _ => false,
+            _ => self.texts().iter().any(|text| text.contains("{x}")),
         }
     }
+}
+
+/// Returns an expansion of a variable.
+pub(super) fn expansion(variable: &str, step: &str) -> String {
+    format!("${{{variable}{}}}", step.replace("{v}", variable))
 }
 
 /// Returns the new code for the words of a call. They are those of the recorded calls, apart from the variables in them: a variable in a script of

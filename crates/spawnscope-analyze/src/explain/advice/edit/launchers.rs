@@ -9,7 +9,7 @@ use crate::explain::advice::phrases::name;
 use crate::model::launch::base_name;
 use crate::patterns::script::{Kind, Script, Word, identifiers, names};
 use crate::patterns::shells::is_shell;
-use crate::patterns::words::Words;
+use crate::patterns::words::{Words, contains};
 use crate::patterns::xargs::XargsOptions;
 
 /// Commands that would affect the next input, too.
@@ -79,10 +79,6 @@ fn xargs(call: &FoundCall<'_, '_>, words: &[Vec<u8>]) -> Result<Vec<Splice>, Edi
 fn without(call: &FoundCall<'_, '_>, at: usize) -> Splice {
     let words = &call.simple.words;
     splice(words[at - 1].range.end..words[at].range.end, "")
-}
-
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len().max(1)).any(|window| window == part)
 }
 
 /// Returns the change of `sh -c 'code' sh`: a loop over the arguments. Nothing for other programs,

@@ -1,10 +1,9 @@
-//! Programs that answer for each operand, or for each line of their input, with one line, and interpreters whose code can loop over its operands.
+//! Programs that answer for each operand, or for each line of their input, with one line.
 
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{Together, joins};
-use crate::model::launch::{base_name, is_version_of};
-use crate::patterns::script::{Script, Simple, identifiers};
-use crate::patterns::words::Words;
+use crate::patterns::script::identifiers;
+use crate::patterns::words::{Words, contains};
 
 /// Programs that print one line for each operand.
 const PRINT_A_LINE_EACH: Words =
@@ -36,7 +35,6 @@ impl LineEach {
             }
             (b"wc", [b"-l" | b"-c" | b"-m" | b"-w"] | [b"-l" | b"-c" | b"-m" | b"-w", _]) => Some(LineEach::Count),
             (b"jq", [b"-r", path, _]) => plain(Together::Jq.join(&[path.to_vec()], &["x".to_owned()]).is_some()),
-            (_, [_, code, _]) if is_interpreter(program) => plain(prints_once(code)),
             _ => plain(PRINT_A_LINE_EACH.contains(program) && joins(program, arguments)),
         }
     }
@@ -96,7 +94,7 @@ pub(super) fn keeps_number(words: &[Vec<u8>]) -> bool {
 /// Whether a filter prints one line for each line that it reads. `words` begin with the program, `text` is the code of the line.
 pub(in crate::explain::advice) fn answers_each_line(words: &[Vec<u8>], text: &[u8]) -> bool {
     let Some((program, arguments)) = words.split_first() else { return false };
-    let has = |part: &[u8]| arguments.iter().any(|word| word.windows(part.len()).any(|window| window == part));
+    let has = |part: &[u8]| arguments.iter().any(|word| contains(word, part));
     match &program[..] {
         b"awk" | b"mawk" | b"gawk" => match arguments {
             [options @ .., code] => {
@@ -104,7 +102,7 @@ pub(in crate::explain::advice) fn answers_each_line(words: &[Vec<u8>], text: &[u
                 let printed = field.and_then(|field| field.trim_ascii().strip_prefix(b"print "));
                 let is_field = |text: &[u8]| {
                     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"$, .*+-()\"_:".contains(byte);
-                    let counts = [&b"++"[..], b"--"].iter().any(|part| text.windows(2).any(|two| two == *part));
+                    let counts = contains(text, b"++") || contains(text, b"--");
                     text.iter().all(is_plain) && !counts && identifiers(text).all(|name| OF_A_LINE.contains(name))
                 };
                 options.iter().all(|option| option.starts_with(b"-F") && option.len() > 2)
@@ -113,7 +111,7 @@ pub(in crate::explain::advice) fn answers_each_line(words: &[Vec<u8>], text: &[u
             [] => false,
         },
         // A base would also be that of the next line.
-        b"bc" => arguments.iter().all(|word| word == b"-l") && !text.windows(5).any(|part| part == b"base="),
+        b"bc" => arguments.iter().all(|word| word == b"-l") && !contains(text, b"base="),
         b"cut" => !has(b"-s") && !has(b"--only") && arguments.iter().all(|word| word.starts_with(b"-")),
         b"rev" => arguments.is_empty(),
         b"sed" => {
@@ -122,58 +120,4 @@ pub(in crate::explain::advice) fn answers_each_line(words: &[Vec<u8>], text: &[u
         b"tr" => ![&b"\\n"[..], b"\n", b"space", b"cntrl", b"-c", b"-C", b"-s", b"\\0"].iter().any(|part| has(part)),
         _ => false,
     }
-}
-
-pub(super) fn is_interpreter(program: &[u8]) -> bool {
-    is_version_of(program, b"python") || program == b"node"
-}
-
-/// Whether code prints one line, if the text that it prints has one.
-fn prints_once(code: &[u8]) -> bool {
-    let code = String::from_utf8_lossy(code);
-    let prints = ["print(", "console.log("].iter().map(|print| code.matches(print).count()).sum::<usize>();
-    prints == 1 && !["for ", "while ", "end=", "def ", "=>", "if ", "write("].iter().any(|other| code.contains(other))
-}
-
-/// What may end the process, continue later, or differ in a loop.
-const NOT_IN_A_LOOP: Words =
-    Words("exit quit async await then( setTimeout setInterval .on( \"\"\" ''' __future__ stdin return");
-
-/// Returns the position of the code of `python3 -c CODE FILE`, and the same code in a loop over its operands.
-pub(super) fn looped_code(script: &Script<'_>, simple: &Simple<'_>) -> Option<(usize, String)> {
-    let [program, option, code, _] = &simple.words[..] else { return None };
-    let (program, option) = (program.literal()?, option.literal()?);
-    let program = base_name(&program);
-    let is_python = is_version_of(program, b"python") && option == b"-c";
-    let is_node = program == b"node" && option == b"-e";
-    let text = code.literal()?;
-    let text = String::from_utf8(text).ok()?;
-    let source = name(script.source(&code.range));
-    let quote =
-        source.chars().next().filter(|quote| "'\"".contains(*quote) && source.len() > 1 && source.ends_with(*quote))?;
-    let inside = source[1..source.len() - 1].to_owned();
-    let only_first = text.matches("argv").count() == text.matches("argv[1]").count() && text.contains("argv[1]");
-    if inside.contains(quote) && quote == '\''
-        || !only_first
-        || text.contains("\\\n")
-        || NOT_IN_A_LOOP.iter().any(|other| text.contains(other))
-    {
-        return None;
-    }
-    let inside = if is_node {
-        format!("for (process.argv[1] of process.argv.slice(1)) {{ {inside} }}")
-    } else if is_python && !text.contains('\n') {
-        const COMPOUND: Words = Words("async class def for if try while with");
-        let first = text.trim_start().split(|each: char| !each.is_alphanumeric()).next().unwrap_or_default();
-        (!COMPOUND.contains(first.as_bytes()) && !text.starts_with('@')).then_some(())?;
-        format!("import sys\nfor sys.argv[1] in sys.argv[1:]: {inside}")
-    } else if is_python {
-        format!(
-            "import sys\nfor sys.argv[1] in sys.argv[1:]:\n {}",
-            inside.trim_start_matches('\n').replace('\n', "\n ")
-        )
-    } else {
-        return None;
-    };
-    Some((2, format!("{quote}{inside}{quote}")))
 }

@@ -83,16 +83,16 @@ fn line(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
 }
 
 /// A line of a file that is chosen by its number.
-pub(super) struct Chosen<'s, 't> {
+struct Chosen<'s, 't> {
     /// The variable with the number.
-    pub(super) variable: &'t [u8],
-    pub(super) file: &'s Word<'t>,
+    variable: &'t [u8],
+    file: &'s Word<'t>,
     /// Whether a number after the end of the file stands for its last line.
-    pub(super) is_last_after_end: bool,
+    is_last_after_end: bool,
 }
 
 /// Returns the line that a call prints. All recorded numbers must be numbers for the shell, too.
-pub(super) fn chosen_line<'s, 't>(call: &FoundCall<'s, 't>) -> Option<Chosen<'s, 't>> {
+fn chosen_line<'s, 't>(call: &FoundCall<'s, 't>) -> Option<Chosen<'s, 't>> {
     let script = call.script;
     let commands: Vec<_> = call.pipeline.iter().map(|command| script.simple(*command)).collect::<Option<_>>()?;
     let texts =
@@ -161,16 +161,22 @@ fn condition_on_head(
     count: Option<i64>,
 ) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
-    let searched = searched(call).filter(|_| call.rewrite.dialect == Dialect::Bash && is_quiet_grep(call));
-    let searched = searched.filter(|searched| !searched.edges.iter().any(|edge| matches!(edge, Edge::Member(_))));
-    let Some((text, [from, to])) = searched.map(|searched| (searched.text, searched.edges.map(Edge::newline))) else {
+    let dialect = call.rewrite.dialect;
+    let searched = searched(call).filter(|_| (dialect == Dialect::Bash || count == Some(1)) && is_quiet_grep(call));
+    let Some(searched) = searched.filter(|searched| !searched.edges.iter().any(|edge| matches!(edge, Edge::Member(_))))
+    else {
         return refuse("grep does not look for one plain word");
     };
     let lines = unused_variable(script, if count.is_some() { "head_lines" } else { "contents" });
     let file = call.quoted_source(file)?;
-    let test = format!("[[ {from}${lines}{to} == *{from}{text}{to}* ]]");
+    let (text, [from, to]) = (&searched.text, searched.edges.map(Edge::newline));
+    let test = match count {
+        Some(1) => searched.test(&format!("\"${lines}\""), dialect),
+        _ => format!("[[ {from}${lines}{to} == *{from}{text}{to}* ]]"),
+    };
     // The first element becomes the text of all lines.
     let read = match count {
+        Some(1) => format!("{lines}=; IFS= read -r {lines} <{file} || :"),
         Some(count) => {
             format!("{lines}=(); mapfile -t -n {count} {lines} <{file}; printf -v {lines} '%s\\n' \"${{{lines}[@]}}\"")
         }
@@ -214,24 +220,15 @@ fn condition(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
 fn condition_on_text(call: &FoundCall<'_, '_>, fed: &Word<'_>) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
     let is_alone = call.pipeline.len() == 2 && call.pipeline[1] == call.command && is_quiet_grep(call);
-    let Some(Searched { text, edges }) = searched(call).filter(|_| is_alone) else {
+    let Some(searched) = searched(call).filter(|_| is_alone) else {
         return refuse("grep does not look for one plain word");
     };
     // The directories of a path have no newlines.
     let is_path = fed.variable().is_some_and(|variable| variable.ends_with(b"PATH"));
-    if !edges.iter().all(|edge| *edge == Edge::Any) && !is_path && !is_one_line(script, fed) {
+    if !searched.edges.iter().all(|edge| *edge == Edge::Any) && !is_path && !is_one_line(script, fed) {
         return refuse(format!("`{}` may contain several lines", name(script.source(&fed.range))));
     }
-    let x = call.plain_source(fed)?;
-    let separators =
-        edges.map(|edge| if let Edge::Member(separator) = edge { separator.to_string() } else { String::new() });
-    let stars = edges.map(|edge| if edge == Edge::End { "" } else { "*" });
-    let list = format!("{}{x}{}", separators[0], separators[1]);
-    let pattern = format!("{}{}{text}{}{}", stars[0], separators[0], separators[1], stars[1]);
-    let test = match call.rewrite.dialect {
-        Dialect::Bash => format!("[[ {list} == {pattern} ]]"),
-        _ => format!("case {list} in {pattern}) true;; *) false;; esac"),
-    };
+    let test = searched.test(&call.plain_source(fed)?, call.rewrite.dialect);
     let range = script.node(call.pipeline[0]).range.start..script.node(call.command).range.end;
     Ok(vec![splice(range, test)])
 }
@@ -257,6 +254,21 @@ impl Edge {
 struct Searched {
     text: String,
     edges: [Edge; 2],
+}
+
+impl Searched {
+    /// Returns a condition on a text of one line.
+    fn test(&self, x: &str, dialect: Dialect) -> String {
+        let separators =
+            self.edges.map(|edge| if let Edge::Member(separator) = edge { separator.to_string() } else { String::new() });
+        let [first, last] = self.edges.map(|edge| if edge == Edge::End { "" } else { "*" });
+        let [before, after] = &separators;
+        let pattern = format!("{first}{before}{}{after}{last}", self.text);
+        match dialect {
+            Dialect::Bash => format!("[[ {before}{x}{after} == {pattern} ]]"),
+            _ => format!("case {before}{x}{after} in {pattern}) true;; *) false;; esac"),
+        }
+    }
 }
 
 /// Returns what a grep looks for if all recorded calls looked for a text without special characters.

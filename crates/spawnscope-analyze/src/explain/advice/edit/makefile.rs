@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{EditRefusal, Splice, make_functions, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
+use crate::patterns::words::Words;
 
 /// Commands whose output make read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -265,29 +266,11 @@ fn recipe_of(line: &[u8]) -> Option<&[u8]> {
 }
 
 fn is_function(name: &[u8]) -> bool {
-    const FUNCTIONS: [&[u8]; 20] = [
-        b"abspath",
-        b"addprefix",
-        b"addsuffix",
-        b"basename",
-        b"dir",
-        b"filter",
-        b"filter-out",
-        b"findstring",
-        b"firstword",
-        b"if",
-        b"join",
-        b"lastword",
-        b"notdir",
-        b"or",
-        b"patsubst",
-        b"realpath",
-        b"shell",
-        b"sort",
-        b"strip",
-        b"subst",
-    ];
-    FUNCTIONS.contains(&name)
+    const FUNCTIONS: Words = Words(
+        "abspath addprefix addsuffix basename dir filter filter-out findstring firstword if join lastword notdir or patsubst realpath shell sort
+         strip subst",
+    );
+    FUNCTIONS.contains(name)
 }
 
 fn has_include_after(makefile: &[u8], at: usize) -> bool {

@@ -9,7 +9,6 @@ use super::around::{
     Around, LoopKind, Statement, is_alone, is_certain, is_used_outside, loops_around, mentions, statement_at,
     statements, uses_parameters,
 };
-use super::line_each::looped_code;
 use super::shell::FoundCall;
 use super::{EditRefusal, Splice, adjacent, answers, collected, lookup, pairs, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
@@ -34,7 +33,7 @@ pub(super) fn many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
         let operands = arguments.iter().map(Vec::as_slice).filter(|argument| *argument != b"--");
         joins(&call.rewrite.program, &operands.collect::<Vec<_>>())
     };
-    if looped_code(call.script, call.simple).is_none() && !call.rewrite.calls.iter().all(joins) {
+    if !call.rewrite.calls.iter().all(joins) {
         return refuse(format!("{} does not certainly handle each of several files", call.program()));
     }
     in_place_of_loop(call, &loops).or_else(|refusal| collected::collected(call).map_err(|_| refusal))
@@ -128,12 +127,7 @@ fn words(
         splice(call.simple.words[position].range.clone(), operand),
         splice(kept.end..end, after),
     ];
-    Ok(changes.into_iter().chain(directory).chain(code(call)).collect())
-}
-
-/// Returns the change of the code of an interpreter, which then loops over its operands.
-fn code(call: &FoundCall<'_, '_>) -> Option<Splice> {
-    looped_code(call.script, call.simple).map(|(at, code)| splice(call.simple.words[at].range.clone(), code))
+    Ok(changes.into_iter().chain(directory).collect())
 }
 
 /// Replaces `while read -r line; do program "$line"; done` by xargs, which reads the same lines.
@@ -164,10 +158,7 @@ fn xargs(call: &FoundCall<'_, '_>, position: usize, xargs: &str) -> Result<Strin
     refuse_if(position + 1 != call.simple.words.len(), "the file is not the last argument")?;
     let range = &script.node(call.command).range;
     let word = &call.simple.words[position].range;
-    let before = match looped_code(script, call.simple) {
-        Some((at, code)) => format!("{}{code}", name(script.source(&(range.start..call.simple.words[at].range.start)))),
-        None => name(script.source(&(range.start..word.start)).trim_ascii_end()),
-    };
+    let before = name(script.source(&(range.start..word.start)).trim_ascii_end());
     Ok(format!("{xargs} {before}{}", name(script.source(&(word.end..range.end)))))
 }
 

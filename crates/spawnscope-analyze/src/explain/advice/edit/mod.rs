@@ -24,7 +24,6 @@ mod one_line;
 mod package;
 mod pairs;
 mod perl;
-mod prefetch;
 mod python;
 mod shell;
 mod sites;

@@ -1,7 +1,6 @@
 //! Whether a text in a script has one line. Filters such as `cut` handle each line separately; an expansion handles the whole text.
 
 use super::line_each::answers_each_line;
-use super::prefetch::is_format_of_one_line;
 use crate::explain::advice::phrases::name;
 use crate::model::launch::base_name;
 use crate::patterns::script::{Kind, Part, Script, Simple, Word, identifiers, names};
@@ -13,23 +12,8 @@ const PRINT_ONE_LINE: Words =
 /// Filters that print at most one line for each line.
 const KEEP_LINES: Words = Words("cut egrep fgrep grep head rev sed sort tail tr uniq");
 /// Filters that print one line, whatever they read.
-const ONE_OF_ALL: [&str; 15] = [
-    "cksum",
-    "head -1",
-    "head -n1",
-    "head -n 1",
-    "md5sum",
-    "sha1sum",
-    "sha256sum",
-    "sha384sum",
-    "sha512sum",
-    "tail -1",
-    "tail -n1",
-    "tail -n 1",
-    "wc -c",
-    "wc -l",
-    "wc -w",
-];
+const ONE_OF_ALL: &str = "cksum, head -1, head -n1, head -n 1, md5sum, sha1sum, sha256sum, sha384sum, sha512sum, tail -1, tail -n1, tail -n 1, \
+                          wc -c, wc -l, wc -w";
 /// Values of more variables are not followed.
 const MAX_VARIABLES: usize = 20;
 
@@ -180,7 +164,7 @@ fn prints_one_line<'t>(script: &Script<'t>, substitution: usize, known: &mut Vec
 /// Whether a command prints one line of all that it reads from its input or from one file.
 fn prints_one_of_all(script: &Script<'_>, simple: &Simple<'_>) -> bool {
     let sources: Vec<&[u8]> = simple.words.iter().map(|word| script.source(&word.range)).collect();
-    let is_form = |words: &[&[u8]]| ONE_OF_ALL.iter().any(|form| words.join(&b' ') == form.as_bytes());
+    let is_form = |words: &[&[u8]]| ONE_OF_ALL.split(", ").any(|form| words.join(&b' ') == form.as_bytes());
     let is_one_word = |part: &Part<'_>| matches!(part, Part::Literal { .. } | Part::Variable { is_quoted: true, .. });
     let has_file = simple.words.last().is_some_and(|file| file.parts.iter().all(is_one_word));
     is_form(&sources) || has_file && is_form(&sources[..sources.len() - 1])
@@ -200,4 +184,16 @@ fn is_line_of_git(simple: &Simple<'_>) -> bool {
         b"show" => has_format && words.iter().any(|word| matches!(&word[..], b"-s" | b"--no-patch")),
         _ => false,
     }
+}
+
+/// Whether a format of git is one line of text for every commit.
+fn is_format_of_one_line(format: &str) -> bool {
+    let mut fields = format.split('%');
+    fields.next().is_some()
+        && fields.all(|field| {
+            let is_of_person =
+                field.starts_with(['a', 'c']) && field[1..].starts_with(|next: char| "nNeEdDrtiIs".contains(next));
+            is_of_person || field.starts_with(['H', 'h', 's'])
+        })
+        && !format.contains(['\n', '\''])
 }

@@ -9,7 +9,7 @@ use super::embedded::Code;
 use super::{EditRefusal, Splice, difference, in_order, refuse, refuse_if, splice, spliced};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Script};
-use crate::patterns::words::Words;
+use crate::patterns::words::{Words, contains};
 
 /// Scripts that call each other more deeply are not replaced.
 const MAX_DEPTH: usize = 8;
@@ -95,7 +95,7 @@ impl PackageRewrite {
         let named = |hook: &[u8]| all.iter().find(|entry| entry.name == [hook, called].concat());
         let entries = [&b"pre"[..], b"", b"post"].into_iter().filter_map(named);
         let parts = entries.filter_map(|entry| Code::of_json(text, &entry.range)).map(|own| {
-            refuse_if(names(&own.text, b"npm_lifecycle"), format!("the script {} reads its own name", name(called)))?;
+            refuse_if(contains(&own.text, b"npm_lifecycle"), format!("the script {} reads its own name", name(called)))?;
             self.expanded(text, all, &[callers, &[called]].concat(), &own.text)
         });
         parts.collect()
@@ -152,10 +152,6 @@ pub(in crate::explain::advice) fn program_of_npx(words: &[&[u8]]) -> Option<usiz
     const OPTIONS: Words = Words("--no --no-install --offline --prefer-offline --yes -y");
     let options = words.iter().skip(1).take_while(|word| OPTIONS.contains(word)).count();
     (words.first()? == b"npx" && words.get(1 + options)?.first() != Some(&b'-')).then_some(1 + options)
-}
-
-fn names(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
 }
 
 /// Returns the entries of the object `scripts` at the top of a package.

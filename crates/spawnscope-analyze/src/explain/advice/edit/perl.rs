@@ -5,13 +5,14 @@ use std::ops::Range;
 use super::command::{Command, CommandWord, FoundLaunch, Piece, Usage, line_start, split, split_code, string_length};
 use super::{EditRefusal, Splice, refuse, splice};
 use crate::explain::advice::phrases::name;
+use crate::patterns::words::contains;
 
 /// A statement continues on at most this many lines.
 const MAX_LINES: usize = 8;
 
 /// Returns the launches of a statement that begins at a line.
 pub(super) fn launches(text: &[u8], line: u32) -> Result<Vec<FoundLaunch>, EditRefusal> {
-    if [&b"$?"[..], b"CHILD_ERROR"].iter().any(|status| text.windows(status.len()).any(|window| window == *status)) {
+    if contains(text, b"$?") || contains(text, b"CHILD_ERROR") {
         return refuse("the program may use the status of its last child");
     }
     let start: usize =

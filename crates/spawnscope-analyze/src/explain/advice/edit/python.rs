@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::command::{Command, CommandWord, FoundLaunch, Piece, Usage, line_start, split, split_code};
 use super::{EditRefusal, Splice, refuse, splice};
 use crate::explain::advice::phrases::name;
-use crate::patterns::words::Words;
+use crate::patterns::words::{Words, contains};
 
 /// The commands that a line passed to a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ fn calls_at(text: &[u8], line: u32) -> Result<Vec<Call<'_>>, EditRefusal> {
 
 /// Returns the launches of a line.
 pub(super) fn launches(text: &[u8], line: u32) -> Result<Vec<FoundLaunch>, EditRefusal> {
-    if text.windows(b"CalledProcessError".len()).any(|window| window == b"CalledProcessError") {
+    if contains(text, b"CalledProcessError") {
         return refuse("the program handles failures of programs");
     }
     Ok(calls_at(text, line)?.iter().filter_map(|call| launch(text, call)).collect())
@@ -93,7 +93,7 @@ fn launch(text: &[u8], call: &Call<'_>) -> Option<FoundLaunch> {
     let compact = |range: &Range<usize>| text[range.clone()].iter().copied().filter(|byte| *byte != b' ').collect();
     let options: Vec<Vec<u8>> = options.iter().map(compact).collect();
     let has = |names: Words| options.iter().any(|option| names.contains(option));
-    let is_imported = text.windows(b"from subprocess import".len()).any(|window| window == b"from subprocess import");
+    let is_imported = contains(text, b"from subprocess import");
     let function = match call.function.strip_prefix(b"subprocess.") {
         Some(function) => function,
         None => Some(call.function).filter(|function| is_imported || function.starts_with(b"os."))?,

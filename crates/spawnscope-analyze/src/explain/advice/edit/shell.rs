@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::around::{checks_status, insertion};
-use super::form::{Form, Operand, form_for};
+use super::form::{Form, Operand, expansion, form_for};
 use super::{
-    EditRefusal, Splice, difference, directories, in_order, launchers, lookup, many, once, one_line, prefetch, refuse,
+    EditRefusal, Splice, difference, directories, in_order, launchers, lookup, many, once, one_line, refuse,
     refuse_if, splice, spliced, stages, together, wait,
 };
 use crate::explain::advice::phrases::name;
@@ -168,7 +168,8 @@ impl<'s, 't> FoundCall<'s, 't> {
     fn splices(&self) -> Result<Vec<Splice>, EditRefusal> {
         match &self.form {
             Form::Once => once::once(self),
-            Form::Many => many::many(self).or_else(|refusal| prefetch::prefetch(self).map_err(|_| refusal)),
+            Form::Many if self.fed.is_some() && stages::reversed(self).is_some() => self.without_reversing(),
+            Form::Many => many::many(self),
             Form::Read => lookup::lookup(self),
             Form::Pass => launchers::pass_many(self),
             Form::Feed => stages::without_cat(self),
@@ -179,6 +180,14 @@ impl<'s, 't> FoundCall<'s, 't> {
             _ if self.substitution.is_some() => self.in_substitution(),
             _ => self.in_place(),
         }
+    }
+
+    /// Replaces a pipeline that reverses its text twice.
+    fn without_reversing(&self) -> Result<Vec<Splice>, EditRefusal> {
+        let Some(form) = stages::reversed(self) else { return refuse("the text is not reversed twice") };
+        let rewrite = ShellRewrite { form: form.clone(), needs_one_line: true, ..self.rewrite.clone() };
+        let pipeline = vec![self.pipeline[0], self.command];
+        FoundCall { rewrite: &rewrite, form, pipeline, ..*self }.splices()
     }
 
     /// Returns the text that the program reads, and checks that nothing else leads into or out of the call.
@@ -305,7 +314,7 @@ impl<'s, 't> FoundCall<'s, 't> {
                 let word = self.operand(*operand, input)?;
                 let ([step], Some(variable)) = (&steps[..], word.variable()) else { return Ok(None) };
                 self.check_lines(word)?;
-                Ok(Some(expansion(&name(variable), step).into_bytes()))
+                Ok(Some(expansion(&name(variable), &self.step(step)?).into_bytes()))
             }
             _ => Ok(None),
         }
@@ -325,13 +334,22 @@ impl<'s, 't> FoundCall<'s, 't> {
                     from = Some(variable.to_owned());
                 }
                 for step in steps {
-                    commands.push(format!("{variable}={}", expansion(from.as_deref().unwrap_or(variable), step)));
+                    let step = self.step(step)?;
+                    commands.push(format!("{variable}={}", expansion(from.as_deref().unwrap_or(variable), &step)));
                     from = Some(variable.to_owned());
                 }
                 Ok(commands)
             }
             _ => refuse("the replacement sets no variable"),
         }
+    }
+
+    /// Inserts words of the call, as texts, into an expansion.
+    fn step(&self, template: &str) -> Result<String, EditRefusal> {
+        self.simple.words.iter().enumerate().skip(1).try_fold(template.to_owned(), |step, (number, word)| {
+            let placeholder = format!("{{{number}}}");
+            if step.contains(&placeholder) { Ok(step.replace(&placeholder, &self.quoted_source(word)?)) } else { Ok(step) }
+        })
     }
 
     fn operand<'w>(&'w self, operand: Operand, input: Option<&'w Word<'t>>) -> Result<&'w Word<'t>, EditRefusal> {
@@ -456,10 +474,6 @@ pub(super) fn unused_variable(script: &Script<'_>, text: &str) -> String {
 pub(super) fn used(script: &Script<'_>, variable: &str, next: usize) -> Vec<u8> {
     let is_longer = script.text.get(next).is_some_and(|next| next.is_ascii_alphanumeric() || b"_[".contains(next));
     if is_longer { format!("${{{variable}}}").into_bytes() } else { format!("${variable}").into_bytes() }
-}
-
-fn expansion(variable: &str, step: &str) -> String {
-    format!("${{{variable}{step}}}")
 }
 
 fn expansion_of(number: &str) -> String {

@@ -2,9 +2,9 @@
 //! shell can then do itself.
 
 use super::shell::FoundCall;
-use super::{EditRefusal, Splice, refuse, refuse_if, splice};
+use super::{EditRefusal, Form, Splice, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
-use crate::patterns::script::names;
+use crate::patterns::script::{Word, names};
 use crate::patterns::words::Words;
 
 /// Builtins that do something else outside of a pipeline.
@@ -59,4 +59,23 @@ pub(super) fn last_stage(call: &FoundCall<'_, '_>) -> Option<Splice> {
     let if_failed = if never_fails || names(script.text, b"pipefail") { "" } else { " || :" };
     let text = format!("{variable}=$({stages}){if_failed}; {variable}=$(echo \"${variable}\" | {stage})");
     Some(splice(script.node(holder).range.clone(), text))
+}
+
+/// Returns the expansion that does the same as `echo "$x" | rev | cut -d. -f1 | rev`.
+pub(super) fn reversed(call: &FoundCall<'_, '_>) -> Option<Form> {
+    let [_, first, cut, last] = call.pipeline[..] else { return None };
+    let words = |command: usize| {
+        let simple = call.script.simple(command).filter(|simple| simple.redirections.is_empty())?;
+        Some(name(&simple.words.iter().map(Word::literal).collect::<Option<Vec<_>>>()?.concat()))
+    };
+    (last == call.command && words(first)? == "rev" && words(last)? == "rev").then_some(())?;
+    let cut = words(cut)?;
+    let options = cut.strip_prefix("cut")?;
+    let step = [("-f1", "##*", ""), ("-f2-", "%", "*")].into_iter().find_map(|(fields, before, after)| {
+        let first = || options.strip_prefix(fields)?.strip_prefix("-d");
+        let delimiter = options.strip_suffix(fields).and_then(|options| options.strip_prefix("-d")).or_else(first)?;
+        let is_plain = delimiter.len() == 1 && " ./_-:,@=+".contains(delimiter);
+        is_plain.then(|| format!("{before}{delimiter}{after}"))
+    })?;
+    Some(Form::of_input([step]))
 }

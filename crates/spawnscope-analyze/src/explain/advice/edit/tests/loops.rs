@@ -99,21 +99,29 @@ fn a_number_of_wc_is_read_without_its_filter() {
 }
 
 #[test]
-fn one_awk_finds_all_lines_by_their_numbers() {
-    let counting = "i=1\nwhile [ \"$i\" -le 5 ]; do\n  x=$(sed -n \"${i}p\" ../list)\n  echo \"$i: $x\"\n  i=$((i + 1))\ndone\necho $i\n";
-    let expected = "IFS= read -r x <&3\n  echo \"$i: $x\"\n  i=$((i + 1))\ndone 3<<END\n$(while [ \"$i\" -le 5 ]; do printf '%s\\n' \"${i}\"; i=$((i + 1)); done | awk";
-    check(&["dash"], "sed", &["-n", "1p", "../list"], Form::Read, counting, expected);
-    let numbers = "for i in 0 $(seq 6); do echo \"$(head -n $i ../list | tail -n 1)\"; done\n";
-    check(&["dash"], "head", &["-n", "1", "../list"], Form::Read, numbers, "done | awk '!ready");
+fn a_loop_that_counts_asks_once() {
+    let counting = "i=1\nwhile [ \"$i\" -le 5 ]; do\n  x=$(echo \"$i.7\" | rev)\n  echo \"$i: $x\"\n  i=$((i + 1))\ndone\necho $i\n";
+    let expected = "IFS= read -r x <&3\n  echo \"$i: $x\"\n  i=$((i + 1))\ndone 3<<END\n$(while [ \"$i\" -le 5 ]; do echo \"$i.7\"; i=$((i + 1)); done | rev";
+    check(&["dash"], "rev", &[], Form::Many, counting, expected);
     for other in [
-        "while [ $i -le 3 ]; do i=$((i + 1)); x=$(sed -n \"${i}p\" ../list); done",
-        "while [ $i -le 3 ]; do x=$(sed -n \"${i}p\" ../list); i=$(date); done",
-        "while [ $i -le 3 ]; do x=$(sed -n \"${i}p\" ../list); echo $x >>../list; i=$((i + 1)); done",
-        "while [ $i -le $x ]; do x=$(sed -n \"${i}p\" ../list); i=$((i + 1)); done",
+        "i=1; while [ $i -le 3 ]; do i=$((i + 1)); x=$(echo \"$i\" | rev); done",
+        "i=1; while [ $i -le 3 ]; do x=$(echo \"$i\" | rev); i=$(date); done",
+        "i=1; x=5; while [ $i -le $x ]; do x=$(echo \"$i\" | rev); i=$((i + 1)); done",
     ] {
-        let mut calls = Calls::of("sed", &[&["-n", "1p", "../list"]], Form::Read);
-        calls.rewrite.dialect = crate::patterns::shells::Dialect::Posix;
-        calls.edit(1, other).expect_err(other);
+        Calls::of("rev", &[&[]], Form::Many).edit(1, other).expect_err(other);
+    }
+}
+
+#[test]
+fn a_text_that_is_reversed_twice_is_an_expansion() {
+    for (filter, expected) in [
+        ("rev | cut -d. -f1 | rev", "x=${y##*.}"),
+        ("rev | cut -f 1 -d / | rev", "x=${y##*/}"),
+        ("rev | cut -d ' ' -f1 | rev", "x=${y##* }"),
+        ("rev | cut -d- -f2- | rev", "x=${y%-*}"),
+    ] {
+        let script = format!("for y in a.b.c '' a-b-c . a/b 'x y'; do\n  x=$(echo \"$y\" | {filter})\n  echo \"$x\"\ndone\n");
+        check(BOTH, "rev", &[], Form::Many, &script, expected);
     }
 }
 
@@ -167,30 +175,6 @@ fn one_bc_computes_all_quotients() {
 }
 
 #[test]
-fn git_is_asked_once_about_many_items() {
-    let bash = |recorded: &[&str], script: &str, expected: &str| {
-        let repository = "g=$(printf gi%s t); $g init -q .; $g config a.b 'x  y'; $g config a.c ''; $g config a.d 1; $g config --add a.d '2\n3'\n\
-             $g config user.name n; $g config user.email e; $g add -- plain -leading 'with space' 'star*'; $g commit -qm 'one  two'\n";
-        check(&["bash"], "git", recorded, Form::Many, &format!("{repository}{script}rm -rf .git\n"), expected);
-    };
-    let setting =
-        "get() {\n  git config --get \"a.$1\" || echo none\n}\nfor k in b c d e; do x=$(get $k); echo \"$x\"; done\n";
-    bash(&["config", "--get", "a.b"], setting, "if [[ ${git_config[=a.${1}]+x} ]]; then printf");
-    let captured = "for k in b d B e; do x=$(git config --get a.$k) || x=none; echo \"$x\"; done\n";
-    bash(&["config", "--get", "a.b"], captured, "x=${git_config[=a.${k}]-$(git config --get a.$k)}");
-    let log = "for f in *; do w=$(git log -1 --format=%s -- \"$f\"); echo \"$f: $w\"; done\n";
-    bash(&["log", "-1", "--format=%s", "--", "plain"], log, "w=${git_log[=${f}]-$(git log");
-    for other in [
-        "for k in b c; do x=$(git config --get a.$k); git config a.$k x; done",
-        "for k in b c; do x=$(git config --get \"a.$(echo $k)\"); done",
-        "x=$(git config --get a.b)",
-    ] {
-        Calls::of("git", &[&["config", "--get", "a.b"]], Form::Many).edit(1, other).expect_err(other);
-    }
-}
-
-/// Without the check, the answers after the failure would be those of other words.
-#[test]
 fn each_round_asks_for_itself_if_one_fails() {
     let size: &[&str] = &["-c", "%s", "--", "plain"];
     let read = "&& [ -n \"$s\" ] || s=$(stat -c %s -- \"$f\")";
@@ -240,6 +224,9 @@ fn a_variable_in_a_script_is_also_in_the_expansion() {
     let suffix = Form::Steps { operand: Operand::First, steps: vec!["##*/".to_owned(), "%.c".to_owned()] };
     let names = "e=c; for f in ./*; do b=$(basename \"$f\" \".$e\"); echo \"$b\"; done\n";
     check(BOTH, "basename", &["./plain", ".c"], suffix, names, "b=${f##*/}; b=${b%.\"${e}\"}");
+    let suffix = Form::Steps { operand: Operand::First, steps: vec!["##*/".to_owned(), "%{2}".to_owned()] };
+    let names = "for f in ./plain.c ./x.h; do\n  e=${f##*.}\n  b=$(basename \"$f\" \".$e\")\n  echo \"$b\"\ndone\n";
+    check(BOTH, "basename", &["./plain.c", ".c"], suffix, names, "b=${f##*/}; b=${b%\".$e\"}");
     for (recorded, script) in [
         ("s|^p.||", "x=$(echo \"$y\" | sed \"s|^$p||\")"),
         ("s|^||", "x=$(echo \"$y\" | sed \"s|^$p||\")"),

@@ -1,6 +1,7 @@
 //! A shell's call of a small program, and the shell code that replaces the call.
 
 pub(super) use crate::explain::advice::edit::{Form, Operand};
+use crate::explain::advice::phrases::quoted;
 use crate::patterns::shells::Dialect;
 
 /// The arguments of a program and its context in the script.
@@ -153,14 +154,16 @@ impl Substitute {
         Some(Substitute { sets: Some(sets), ..substitute })
     }
 
-    /// Sets the expansions of an edit.
-    pub(super) fn edited_with<Step: Into<String>>(
-        self,
-        operand: Operand,
-        exact_for: ExactFor,
-        steps: impl IntoIterator<Item = Step>,
-    ) -> Substitute {
-        self.edited_as(Form::Steps { operand, steps: steps.into_iter().map(Into::into).collect() }, exact_for)
+    /// Returns the substitute for a filter of the text of a variable: what the edit writes, for `$x`.
+    pub(super) fn of_filter(call: &Call, form: Form, exact_for: ExactFor, others: &[&'static str]) -> Substitute {
+        let words: Vec<String> = [call.program.as_str()].into_iter().chain(call.words()).map(quoted).collect();
+        let filter = format!("echo \"$x\" | {}", words.join(" "));
+        let before = if matches!(form, Form::Condition(_)) { filter } else { format!("$({filter})") };
+        let (after, sets) = form.shown();
+        let one_line = (exact_for == ExactFor::Line).then_some(ONE_LINE_LIMIT);
+        let limits = [VARIABLE_LIMIT, ECHO_DIFFERS].into_iter().chain(one_line).chain(others.iter().copied()).collect();
+        let exact = Some(Exact { form, exact_for });
+        Substitute { before, after, sets, effect: Effect::NoProcess, limits, exact }
     }
 
     /// Sets the code of an edit.
@@ -186,15 +189,16 @@ impl Substitute {
 }
 
 /// Differences between a replacement and the `$(echo ...)` in the replaced code.
-pub(super) const ECHO_DIFFERS: &str = "unlike `$(echo)`, the replacement keeps newlines at the end, and what echo interprets (-n, -e; in sh, backslashes)";
+const ECHO_DIFFERS: &str = "unlike `$(echo)`, the replacement keeps newlines at the end, and what echo interprets (-n, -e; in sh, backslashes)";
 
 pub(super) const BASENAME_LIMIT: &str =
     "`${p##*/}` turns a path that ends with a slash into nothing: remove the slash first with `${p%/}`";
 pub(super) const NEWLINES_LIMIT: &str =
     "the replacement keeps newlines at the end of a name, whereas `$( )` removes them";
-pub(super) const VARIABLE_LIMIT: &str =
+const VARIABLE_LIMIT: &str =
     "only for the text of a variable; read files and the output of other programs into a variable first";
 
+const ONE_LINE_LIMIT: &str = "only for text of one line: the program handles each line separately";
 pub(super) const TEXT_LIMIT: &str = "a variable in the pattern is compared as text";
 
 /// Whether no character of a text is special in regular expressions or in single quotes.

@@ -79,7 +79,7 @@ mod tests {
     /// The code that the rules compute from the arguments.
     #[test]
     fn computed_code_does_what_the_programs_do() {
-        let calls: [(&str, &[&str]); 16] = [
+        let calls: [(&str, &[&str]); 23] = [
             ("cut", &["-d ", "-f3"]),
             ("cut", &["-d ", "-f1"]),
             ("cut", &["-d=", "-f2"]),
@@ -91,6 +91,13 @@ mod tests {
             ("sed", &["s/^.*\\/(//"]),
             ("sed", &["-E", "s/[.]c$/.o/"]),
             ("sed", &["s/^a/+/;s/\"//g"]),
+            ("sed", &["s/[^0-9]*//g"]),
+            ("sed", &["s/[0-9]*$//"]),
+            ("sed", &["-E", "s/^[[:space:]]+//; s/[[:space:]]+$//"]),
+            ("sed", &["s/^ *//;s/ *$//"]),
+            ("sed", &["s/[a=]*//"]),
+            ("sed", &["s/[0-9]/#/g"]),
+            ("sed", &["s/^[^0-9]*//"]),
             ("cut", &["-d=", "-f", "2-"]),
             ("cut", &["-c2-3"]),
             ("cut", &["-c", "3-"]),
@@ -100,7 +107,7 @@ mod tests {
         for (program, arguments) in calls {
             let words = arguments.join("' '");
             let script = format!(
-                "for y in 'a b  c' '' x= 'a=b=c' 'with space' 'with x.c.c' '/(\"a/(' ab.c; do\n  x=$(echo \"$y\" | {program} '{words}')\n  echo \"$x\"\ndone\n"
+                "for y in 'a b  c' '' x= 'a=b=c' 'with space' 'with x.c.c' '/(\"a/(' ab.c ' 1a2 ' 12 7up a1b22; do\n  x=$(echo \"$y\" | {program} '{words}')\n  echo \"$x\"\ndone\n"
             );
             for (shell, dialect) in [("bash", Dialect::Bash), ("dash", Dialect::Posix)] {
                 let Some(form) = exact_form(program, arguments, dialect) else {

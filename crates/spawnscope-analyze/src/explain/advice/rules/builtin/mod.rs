@@ -23,7 +23,7 @@ use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_frequent_groups};
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::PipelineUnit;
-use crate::patterns::shells::Dialect;
+use crate::patterns::shells::{Dialect, needless_shell};
 use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
@@ -187,8 +187,12 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
     } else {
         context.small_work.is_mostly_tax(index)
     };
+    let is_in_needless_shell = forest.parent(index).is_some_and(|shell| needless_shell(forest, shell as u32).is_some());
     // The user does not maintain the scripts of a version manager.
-    if !is_small && !WITHOUT_INPUT.contains(launch.command.name) || is_in_version_manager(forest, index as u32) {
+    if !is_small && !WITHOUT_INPUT.contains(launch.command.name)
+        || is_in_version_manager(forest, index as u32)
+        || is_in_needless_shell
+    {
         return None;
     }
     // Shells use vfork only for plain commands. For $( ) and pipelines they fork.

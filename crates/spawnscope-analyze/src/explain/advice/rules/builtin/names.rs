@@ -10,6 +10,7 @@ pub(super) fn basename_with_suffix(call: &Call) -> Option<Substitute> {
     };
     let is_plain = has_only(suffix, "._-+");
     let edits_first = is_plain && call.arguments.len() == 2;
+    let exact_for = ExactFor::Name { suffix: suffix.to_owned() };
     let suffix = if is_plain { suffix } else { "\"$suffix\"" };
     let substitute = Substitute::statement(
         format!("$(basename \"$p\" {suffix})"),
@@ -17,11 +18,9 @@ pub(super) fn basename_with_suffix(call: &Call) -> Option<Substitute> {
         "b",
         &[BASENAME_LIMIT, "basename does not remove a suffix that is the whole name", NEWLINES_LIMIT],
     )?;
-    if !edits_first {
-        return Some(substitute);
-    }
-    let exact_for = ExactFor::Name { suffix: suffix.to_owned() };
-    Some(substitute.edited_with(Operand::First, exact_for, ["##*/".to_owned(), format!("%{suffix}")]))
+    let steps = ["##*/", "%{2}"].map(str::to_owned).to_vec();
+    let form = Form::Steps { operand: Operand::First, steps };
+    Some(if edits_first { substitute.edited_as(form, exact_for) } else { substitute })
 }
 
 pub(super) fn date(call: &Call) -> Option<Substitute> {

@@ -1,34 +1,23 @@
 //! Replaces sed with expansions, if its script consists of `s` commands, and its input is the text of a variable.
 
 use super::call::{
-    Call, ECHO_DIFFERS, ExactFor, Form, Operand, Substitute, TEXT_LIMIT, escape_pattern, escape_substitution_pattern,
-    is_literal_replacement,
+    Call, ExactFor, Form, Substitute, TEXT_LIMIT, escape_pattern, escape_substitution_pattern, is_literal_replacement,
 };
-
-const LIMITS: &[&str] = &["only for a variable with one line of text, not for files", TEXT_LIMIT, ECHO_DIFFERS];
 
 pub(super) fn sed(call: &Call) -> Option<Substitute> {
     let (script, is_extended) = script_of(&call.words())?;
     let commands = Command::all(&script, is_extended)?;
-    let before = format!("$(echo \"$x\" | sed '{script}')");
+    let substitute = |form, exact_for| Some(Substitute::of_filter(call, form, exact_for, &[TEXT_LIMIT]));
     if let ([only], false) = (&commands[..], call.has_extensions())
-        && let Some(substitute) = only.in_any_shell(&before)
+        && let Some(statement) = only.in_any_shell()
     {
-        return Some(substitute);
+        return substitute(Form::Statement(statement), ExactFor::Line);
     }
-    let steps: Option<Vec<String>> = commands.iter().map(|each| each.expansion(call.has_extensions())).collect();
-    let steps = steps?;
-    let substitute = match &steps[..] {
-        [step] => Substitute::code(before, format!("${{x{step}}}"), LIMITS)?,
-        [first, others @ ..] => {
-            let others: String = others.iter().map(|step| format!("; y=${{y{step}}}")).collect();
-            Substitute::statement(before, format!("y=${{x{first}}}{others}"), "y", LIMITS)?
-        }
-        [] => return None,
-    };
-    // Each line of a text changes in the same way.
-    let exact_for = if steps.iter().all(|step| step.starts_with("//")) { ExactFor::Any } else { ExactFor::Line };
-    Some(substitute.edited_with(Operand::Input, exact_for, steps))
+    let steps: Vec<String> = commands.iter().map(|each| each.expansion(call.has_extensions())).collect::<Option<_>>()?;
+    // Each line of a text changes in the same way, but a set may contain newlines.
+    let is_for_lines = commands.iter().all(|each| each.is_global && matches!(each.pattern, Pattern::Text(_)));
+    (!steps.is_empty()).then_some(())?;
+    substitute(Form::of_input(steps), if is_for_lines { ExactFor::Any } else { ExactFor::Line })
 }
 
 /// Returns the script of a sed that reads its input, and whether its patterns are extended ones.
@@ -46,13 +35,23 @@ fn script_of(words: &[&str]) -> Option<(String, bool)> {
     (!script.contains(['\'', '\n'])).then_some((script, is_extended))
 }
 
-/// The sed command `s/pattern/replacement/g`, whose pattern is a text, perhaps with an anchor or `.*` before or after it.
+/// The sed command `s/pattern/replacement/g`, whose pattern may have an anchor or `.*` before or after it.
 struct Command {
-    text: String,
+    pattern: Pattern,
     starts: Option<&'static str>,
     ends: Option<&'static str>,
     replacement: String,
     is_global: bool,
+}
+
+/// What a command looks for.
+enum Pattern {
+    Text(String),
+    /// A character of a set, such as `0-9`, or as many as there are, if these are at least so many.
+    Set {
+        set: String,
+        at_least: Option<u8>,
+    },
 }
 
 impl Command {
@@ -82,15 +81,43 @@ impl Command {
         let strip_end =
             |text: &'static str| Some((rest.strip_suffix(text).filter(|rest| !rest.ends_with('\\'))?, text));
         let (text, ends) = [".*$", ".*", "$"].into_iter().find_map(strip_end).unzip();
-        let text = literal_of(text.unwrap_or(rest), is_extended)?;
+        let text = text.unwrap_or(rest);
+        let pattern = literal_of(text, is_extended).map(Pattern::Text).or_else(|| set_of(text, is_extended))?;
         let is_plain = !replacement.contains(['\\', '&']) && is_literal_replacement(&replacement);
-        is_plain.then_some(Command { text, starts, ends, replacement, is_global })
+        is_plain.then_some(Command { pattern, starts, ends, replacement, is_global })
     }
 
     /// Returns the suffix of an expansion that does the same for one line: `#...` or `%...`, or one that not all shells have.
     fn expansion(&self, has_extensions: bool) -> Option<String> {
-        let (pattern, is_removal, new) = (escape_pattern(&self.text), self.replacement.is_empty(), &self.replacement);
-        let substituted = escape_substitution_pattern(&self.text);
+        let (is_removal, new) = (self.replacement.is_empty(), &self.replacement);
+        let all = if self.is_global { "//" } else { "/" };
+        let text = match &self.pattern {
+            Pattern::Text(text) => text,
+            Pattern::Set { set, at_least: Some(least) } => {
+                let other = match set.strip_prefix('!') {
+                    Some(set) => format!("[{set}]"),
+                    None => format!("[!{set}]"),
+                };
+                // Without an anchor, the first match is at the beginning of the line, even if it is empty there.
+                return match (self.starts, self.ends, self.is_global) {
+                    _ if !is_removal => None,
+                    (Some("^"), None, _) => Some(format!("#\"${{{{v}}%%{other}*}}\"")),
+                    (None, None, false) if *least == 0 => Some(format!("#\"${{{{v}}%%{other}*}}\"")),
+                    (None, Some("$"), _) => Some(format!("%\"${{{{v}}##*{other}}}\"")),
+                    (None, None, true) if has_extensions => Some(format!("//[{set}]/")),
+                    _ => None,
+                };
+            }
+            Pattern::Set { set, at_least: None } => {
+                return match (self.starts, self.ends) {
+                    (Some("^"), None) if is_removal => Some(format!("#[{set}]")),
+                    (None, Some("$")) if is_removal => Some(format!("%[{set}]")),
+                    (None, None) if has_extensions => Some(format!("{all}[{set}]/{new}")),
+                    _ => None,
+                };
+            }
+        };
+        let (pattern, substituted) = (escape_pattern(text), escape_substitution_pattern(text));
         // sed removes the longest match, as `%%` and `##` do.
         match (self.starts, self.ends) {
             (Some("^"), None) if is_removal => Some(format!("#{pattern}")),
@@ -99,30 +126,22 @@ impl Command {
             (None, Some(".*$" | ".*")) if is_removal => Some(format!("%%{pattern}*")),
             (Some("^"), None) if has_extensions => Some(format!("/#{substituted}/{new}")),
             (None, Some("$")) if has_extensions => Some(format!("/%{substituted}/{new}")),
-            (None, None) if has_extensions => {
-                Some(format!("{}{substituted}/{new}", if self.is_global { "//" } else { "/" }))
-            }
+            (None, None) if has_extensions => Some(format!("{all}{substituted}/{new}")),
             _ => None,
         }
     }
 
     /// Returns commands that replace the first occurrence of a text in every shell.
-    fn in_any_shell(&self, before: &str) -> Option<Substitute> {
-        if self.starts.or(self.ends).is_some() || self.is_global {
-            return None;
-        }
-        let (pattern, new) = (escape_pattern(&self.text), &self.replacement);
-        let new = if new.chars().all(|each| each.is_ascii_alphanumeric() || "_./-".contains(each)) {
-            new.to_owned()
-        } else {
-            format!("'{new}'")
-        };
+    fn in_any_shell(&self) -> Option<String> {
+        let Pattern::Text(text) = &self.pattern else { return None };
+        (self.starts.or(self.ends).is_none() && !self.is_global).then_some(())?;
+        let (pattern, new) = (escape_pattern(text), &self.replacement);
+        let is_plain = new.chars().all(|each| each.is_ascii_alphanumeric() || "_./-".contains(each));
+        let new = if is_plain { new.to_owned() } else { format!("'{new}'") };
         let quoted = pattern.replace(' ', "\\ ");
-        let after = format!("y=$x; case $y in *{quoted}*) y=${{y%%{pattern}*}}{new}${{y#*{pattern}}};; esac");
-        let exact = format!(
+        Some(format!(
             "{{y}}={{x}}; case ${{y}} in *{quoted}*) {{y}}=${{{{y}}%%{pattern}*}}{new}${{{{y}}#*{pattern}}};; esac"
-        );
-        Some(Substitute::statement(before, after, "y", LIMITS)?.edited_as(Form::Statement(exact), ExactFor::Line))
+        ))
     }
 }
 
@@ -156,4 +175,22 @@ fn literal_of(pattern: &str, is_extended: bool) -> Option<String> {
         });
     }
     (!literal.is_empty()).then_some(literal)
+}
+
+/// Returns the set of characters that a pattern matches, as a pattern of the shell: `[^0-9]*`, `[[:space:]]\+`, ` *`.
+fn set_of(pattern: &str, is_extended: bool) -> Option<Pattern> {
+    let plus = if is_extended { "+" } else { "\\+" };
+    let repeated = [("*", 0), (plus, 1)].into_iter().find_map(|(end, least)| Some((pattern.strip_suffix(end)?, least)));
+    let (one, at_least) = repeated.map_or((pattern, None), |(one, least)| (one, Some(least)));
+    let inside = match one.strip_prefix('[').and_then(|one| one.strip_suffix(']')) {
+        Some(inside) => inside,
+        None => Some(one).filter(|one| one.len() == 1 && " _,:/0-".contains(one) && at_least.is_some())?,
+    };
+    let (not, members) = inside.strip_prefix('^').map_or(("", inside), |members| ("!", members));
+    // Other ranges and classes depend on the locale, not in the same way in all shells.
+    let others = ["0-9", "[:digit:]", "[:blank:]", "[:space:]"];
+    let others = others.iter().fold(members.to_owned(), |members, class| members.replace(class, ""));
+    let others = others.strip_suffix('-').unwrap_or(&others);
+    let is_plain = others.chars().all(|each| each.is_ascii_alphanumeric() || "_.,:= ".contains(each));
+    (is_plain && !members.is_empty()).then(|| Pattern::Set { set: format!("{not}{members}"), at_least })
 }
