@@ -77,7 +77,7 @@ pub(in crate::explain::advice::sites) fn cure(context: &RuleContext<'_, '_>, sit
         return None;
     }
     let option = format!("--jobs={}={cpus}", selector(context.launch(all[0]).command.name, site.parent));
-    let own = own_option(forest, all[0], cpus);
+    let own = own_option(forest, &all, cpus);
     let mut finding = finding(context, site, PARALLEL, ", one after the other", all.clone())
         .evidence(format!("while they ran, {idle:.1} of {cpus} CPUs were idle on average"))
         .fix(format!("run {cpus} of them at a time:"))
@@ -185,16 +185,19 @@ fn work_of(context: &RuleContext<'_, '_>, index: usize) -> Nanos {
     Nanos(leaves.filter(|step| !is_sub_make(forest, step.index)).map(|step| own(step.index).0).sum())
 }
 
-/// Returns the option of the nearest program above a launch that runs several commands at a time.
-fn own_option(forest: &Forest<'_>, launch: u32, cpus: u32) -> Option<String> {
-    let ancestors = std::iter::successors(forest.parent(launch as usize), |ancestor| forest.parent(*ancestor));
-    let mut execs = ancestors.take(MAX_ANCESTORS).flat_map(|ancestor| forest.launches[ancestor].execs.iter().rev());
-    let is_option_of = |exec: &Exec<'_>| {
+/// Returns the option of the nearest program above launches that runs several commands at a time, if it does not make all of them by one command.
+fn own_option(forest: &Forest<'_>, all: &[u32], cpus: u32) -> Option<String> {
+    let above = |launch: u32| std::iter::successors(Some(launch as usize), |launch| forest.parent(*launch));
+    let option_of = |exec: &Exec<'_>| {
         let script = exec.arguments().nth(1).unwrap_or_default();
         let names = [exec.path(), exec.program_name(), script].map(crate::model::launch::base_name);
         JOBS_OPTIONS.iter().find(|(program, _)| names.contains(&program.as_bytes())).map(|(_, option)| *option)
     };
-    execs.find_map(is_option_of).map(|option| format!("  {}", option.replace("{n}", &cpus.to_string())))
+    let of_launch = |launch: usize| forest.launches[launch].execs.iter().rev().find_map(option_of);
+    let pairs = above(all[0]).zip(above(all[0]).skip(1)).take(MAX_ANCESTORS);
+    let (command, option) = pairs.into_iter().find_map(|(command, parent)| Some((command, of_launch(parent)?)))?;
+    let is_spread = all.iter().any(|launch| !above(*launch).any(|above| above == command));
+    is_spread.then(|| format!("  {}", option.replace("{n}", &cpus.to_string())))
 }
 
 fn fix(context: &RuleContext<'_, '_>, own: &Option<String>, all: &[u32], cpus: u32) -> Vec<String> {
