@@ -92,9 +92,11 @@ pub(super) fn sort(all: &mut [Advice], wall: Nanos) {
         let holds_most = finding.dependent >= share(MOST);
         let is_small = advice.likely_saving() < share(SMALL_SHARE) && !holds_most;
         let is_trifle = advice.likely_saving() < share(DEPENDENT_SHARE) && !holds_most;
+        // The interval of a monitor is meant.
+        let is_interval = finding.is_at_most && finding.is_guess;
         // Work inside a lock is not what others wait for.
         let is_lock = finding.rule == "lock-wait";
-        (is_small, advice.foreign.is_some(), !is_lock, is_trifle)
+        (is_small, is_interval, advice.foreign.is_some(), !is_lock, is_trifle)
     };
     all.sort_by_key(|advice| {
         let saving = Reverse((advice.likely_saving(), advice.saving));
@@ -192,12 +194,16 @@ fn score(advice: &Advice) -> Nanos {
     Nanos(if is_whole { likely / 2 } else { likely })
 }
 
-/// Returns for each launch whether a finding is about it: its own launches, those that its fix changes, and all descendants.
+/// Returns for each launch whether a finding is about it: its own launches, those that its fix changes, and all descendants. A program that is
+/// started in another way launches the same.
 fn covered(context: &RuleContext<'_, '_>, advice: &Advice) -> Vec<bool> {
     let forest = context.forest();
     let mut covered = vec![false; forest.launches.len()];
     let changed = advice.finding.changes.iter().flat_map(|change| &change.launches);
     advice.finding.launches.iter().chain(changed).for_each(|launch| covered[*launch as usize] = true);
+    if advice.finding.changes.iter().all(|applied| applied.change == Change::Direct) {
+        return covered;
+    }
     for step in forest.walk_all() {
         covered[step.index] |= forest.parent(step.index).is_some_and(|parent| covered[parent]);
     }

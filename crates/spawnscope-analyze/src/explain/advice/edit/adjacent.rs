@@ -103,8 +103,7 @@ pub(super) fn is_one_substitution(script: &[u8]) -> bool {
     let is_plain = delimiter.is_ascii_punctuation() && *delimiter != b'\\' && !script.contains(&b'\n');
     let has_newline = contains(rest, b"\\n");
     let mut parts = rest.split(|byte| byte == delimiter);
-    let flags =
-        parts.nth(2).filter(|_| parts.next().is_none() && !contains(rest, &[b'\\', *delimiter]));
+    let flags = parts.nth(2).filter(|_| parts.next().is_none() && !contains(rest, &[b'\\', *delimiter]));
     is_plain
         && !has_newline
         && flags.is_some_and(|flags| flags.iter().all(|flag| b"gI".contains(flag) || flag.is_ascii_digit()))

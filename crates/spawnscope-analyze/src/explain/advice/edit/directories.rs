@@ -29,8 +29,7 @@ pub(super) fn splices(makefile: &[u8], line: u32) -> Result<Vec<Splice>, EditRef
     if !has_others || of_lines.into_iter().any(is_continued) || !is_plain_rule(lines[rule].1) {
         return refuse("the rule is not plain");
     }
-    let expands_twice =
-        |(_, text): &(usize, &[u8])| !text.starts_with(b"\t") && contains(text, b"$$");
+    let expands_twice = |(_, text): &(usize, &[u8])| !text.starts_with(b"\t") && contains(text, b"$$");
     if lines.iter().any(expands_twice) && !contains(makefile, b".SECONDEXPANSION") {
         return refuse("the makefile has `$$` outside of recipes");
     }

@@ -101,7 +101,8 @@ impl LibraryRewrite {
     pub(super) fn limit(&self) -> &'static str {
         const MESSAGES: &str =
             "errors are then reported in the words of the language, and blanks in a name no longer separate words";
-        let is_own = |limit: &&str| !limit.is_empty() && (self.language == Language::Python || !limit.contains("Python"));
+        let is_own =
+            |limit: &&str| !limit.is_empty() && (self.language == Language::Python || !limit.contains("Python"));
         self.row(false).map(|(row, _)| row.limit).filter(is_own).unwrap_or(MESSAGES)
     }
 

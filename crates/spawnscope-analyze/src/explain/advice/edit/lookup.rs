@@ -259,8 +259,9 @@ struct Searched {
 impl Searched {
     /// Returns a condition on a text of one line.
     fn test(&self, x: &str, dialect: Dialect) -> String {
-        let separators =
-            self.edges.map(|edge| if let Edge::Member(separator) = edge { separator.to_string() } else { String::new() });
+        let separators = self
+            .edges
+            .map(|edge| if let Edge::Member(separator) = edge { separator.to_string() } else { String::new() });
         let [first, last] = self.edges.map(|edge| if edge == Edge::End { "" } else { "*" });
         let [before, after] = &separators;
         let pattern = format!("{first}{before}{}{after}{last}", self.text);

@@ -95,7 +95,10 @@ impl PackageRewrite {
         let named = |hook: &[u8]| all.iter().find(|entry| entry.name == [hook, called].concat());
         let entries = [&b"pre"[..], b"", b"post"].into_iter().filter_map(named);
         let parts = entries.filter_map(|entry| Code::of_json(text, &entry.range)).map(|own| {
-            refuse_if(contains(&own.text, b"npm_lifecycle"), format!("the script {} reads its own name", name(called)))?;
+            refuse_if(
+                contains(&own.text, b"npm_lifecycle"),
+                format!("the script {} reads its own name", name(called)),
+            )?;
             self.expanded(text, all, &[callers, &[called]].concat(), &own.text)
         });
         parts.collect()

@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::around::{checks_status, insertion};
 use super::form::{Form, Operand, expansion, form_for};
 use super::{
-    EditRefusal, Splice, difference, directories, in_order, launchers, lookup, many, once, one_line, refuse,
-    refuse_if, splice, spliced, stages, together, wait,
+    EditRefusal, Splice, difference, directories, in_order, launchers, lookup, many, once, one_line, refuse, refuse_if,
+    splice, spliced, stages, together, wait,
 };
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Part, Script, Simple, Word, is_several_words, names};
@@ -348,7 +348,11 @@ impl<'s, 't> FoundCall<'s, 't> {
     fn step(&self, template: &str) -> Result<String, EditRefusal> {
         self.simple.words.iter().enumerate().skip(1).try_fold(template.to_owned(), |step, (number, word)| {
             let placeholder = format!("{{{number}}}");
-            if step.contains(&placeholder) { Ok(step.replace(&placeholder, &self.quoted_source(word)?)) } else { Ok(step) }
+            if step.contains(&placeholder) {
+                Ok(step.replace(&placeholder, &self.quoted_source(word)?))
+            } else {
+                Ok(step)
+            }
         })
     }
 

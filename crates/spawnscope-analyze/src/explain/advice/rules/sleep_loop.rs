@@ -7,6 +7,7 @@ use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{name, time};
 use crate::explain::advice::thresholds::longest_groups;
+use crate::model::launch::Outcome;
 use crate::model::phases::Phase;
 use crate::patterns::runtimes::Runtime;
 use crate::predict::whatif::changes::{Change, overslept};
@@ -79,6 +80,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
     let does = if is_unknown { "pauses" } else { "polls" };
     let title = format!("{} {does}: {} x sleep {}", name(parent), units::count(all.len() as u64), name(pause));
     let runtime = Runtime::of_parent(context.forest(), first_launch_by(context, parent));
+    let is_interval = is_unknown && is_between_work(context, &all);
     let finding = Finding::modelled(RULE, title, all)
         .evidence(format!("it sleeps for {} in all", time(slept)))
         .evidence_lines(late_evidence)
@@ -86,7 +88,20 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
         .fix_lines(fix(runtime, is_unknown))
         .limits(limits)
         .predicted_by(change, "");
-    Finding { is_at_most: is_unknown, ..finding }
+    Finding { is_at_most: is_unknown, is_guess: is_interval, ..finding }
+}
+
+/// Whether the parent launches programs between most of its pauses, and all succeed: no failure shows that it waits for an event. A monitor does that.
+fn is_between_work(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let rounds = all.windows(2).filter_map(|pair| {
+        let (siblings, at) = context.forest().siblings(pair[0] as usize)?;
+        Some(siblings[at + 1..].iter().take_while(|launch| **launch != pair[1] as usize).collect::<Vec<_>>())
+    });
+    let does_work = |round: &Vec<&usize>| {
+        let mut programs = round.iter().map(|launch| context.forest().launches[**launch].outcome);
+        !round.is_empty() && programs.all(|outcome| matches!(outcome, Outcome::Code(0) | Outcome::Unknown))
+    };
+    rounds.filter(does_work).count() * 2 >= all.len()
 }
 
 const LIMITS: &str =

@@ -120,7 +120,8 @@ fn a_text_that_is_reversed_twice_is_an_expansion() {
         ("rev | cut -d ' ' -f1 | rev", "x=${y##* }"),
         ("rev | cut -d- -f2- | rev", "x=${y%-*}"),
     ] {
-        let script = format!("for y in a.b.c '' a-b-c . a/b 'x y'; do\n  x=$(echo \"$y\" | {filter})\n  echo \"$x\"\ndone\n");
+        let script =
+            format!("for y in a.b.c '' a-b-c . a/b 'x y'; do\n  x=$(echo \"$y\" | {filter})\n  echo \"$x\"\ndone\n");
         check(BOTH, "rev", &[], Form::Many, &script, expected);
     }
 }

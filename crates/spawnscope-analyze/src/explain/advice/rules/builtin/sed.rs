@@ -13,7 +13,8 @@ pub(super) fn sed(call: &Call) -> Option<Substitute> {
     {
         return substitute(Form::Statement(statement), ExactFor::Line);
     }
-    let steps: Vec<String> = commands.iter().map(|each| each.expansion(call.has_extensions())).collect::<Option<_>>()?;
+    let steps: Vec<String> =
+        commands.iter().map(|each| each.expansion(call.has_extensions())).collect::<Option<_>>()?;
     // Each line of a text changes in the same way, but a set may contain newlines.
     let is_for_lines = commands.iter().all(|each| each.is_global && matches!(each.pattern, Pattern::Text(_)));
     (!steps.is_empty()).then_some(())?;

@@ -29,7 +29,9 @@ fn is_character(set: &str) -> bool {
 pub(super) fn cut(call: &Call) -> Option<Substitute> {
     let (delimiter, fields) = match (options_of(&call.words(), ["-d", "-f"]), options_of(&call.words(), ["-c", "-b"])) {
         (Some([Some(delimiter), Some(fields)]), _) => (delimiter, fields),
-        (_, Some([Some(range), None] | [None, Some(range)])) if call.has_extensions() => return characters(call, range),
+        (_, Some([Some(range), None] | [None, Some(range)])) if call.has_extensions() => {
+            return characters(call, range);
+        }
         _ => return None,
     };
     let pattern = escape_pattern(delimiter);
