@@ -34,6 +34,9 @@ const MIN_LARGE_LAUNCHES: usize = 20_000;
 /// A site explains another one around it if it holds at least this share of the other's time on the critical path.
 const MAJORITY: f64 = 0.5;
 
+/// The programs that make launches for the values of its variables.
+const FUNCTIONS_OF_MAKE: &[u8] = b"$(shell)";
+
 /// The launches of one program from one place.
 struct Site<'a> {
     /// The parent's program.
@@ -143,7 +146,12 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Answer> {
 fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) -> Vec<(Site<'a>, Vec<Cure>)> {
     let mut found: Vec<(Site<'a>, Vec<Cure>)> = Vec::new();
     for site in sites.into_iter().take(MAX_EXAMINED) {
-        let is_of_programs = |other: &Site<'_>| (other.parent, other.program) == (site.parent, site.program);
+        let is_of_make = is_same_function_of_make(context, &site);
+        // What make evaluates again and again is one cause, whichever programs that launches.
+        let is_of_programs = |other: &Site<'_>| {
+            (other.parent, other.program) == (site.parent, site.program)
+                || is_of_make && other.parent == site.parent && is_same_function_of_make(context, other)
+        };
         // Once there are enough sites, others can only become a part of one of them.
         let is_full = found.len() == max;
         if is_full && !found.iter().any(|(other, _)| is_of_programs(other)) {
@@ -154,13 +162,17 @@ fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) ->
         let line = |site: &Site<'_>| context.callers.number_of(site.launches[0] as usize);
         let has_list = cures.iter().any(|cure| cure.finding.one_call.is_some());
         let is_joined = |other: &Site<'_>| is_of_programs(other) && (!has_list || line(other) == line(&site));
-        let alike = found.iter_mut().find(|(other, known)| is_joined(other) && have_same_fixes(known, &cures));
+        let alike = found.iter_mut().find(|(other, known)| is_joined(other) && have_same_fixes(known, &cures, is_of_make));
         match alike {
             Some((other, known)) => {
                 other.launches.extend(site.launches);
                 other.launches.sort_unstable();
                 other.critical.0 += site.critical.0;
                 *known = cures::of(context, other);
+                if other.program != site.program {
+                    other.program = FUNCTIONS_OF_MAKE;
+                    *known = cures::of(context, other).into_iter().take(1).collect();
+                }
             }
             None if cures.is_empty() || is_full => {}
             None => found.push((site, cures)),
@@ -169,11 +181,11 @@ fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) ->
     found
 }
 
-/// Whether cures are the same ones, and the first has the same fix.
-fn have_same_fixes(one: &[Cure], other: &[Cure]) -> bool {
+/// Whether cures are the same ones, or only the first counts, and the first has the same fix.
+fn have_same_fixes(one: &[Cure], other: &[Cure], is_first: bool) -> bool {
     let rules = |cures: &[Cure]| cures.iter().map(|cure| cure.finding.rule).collect::<Vec<_>>();
     let first = |cures: &[Cure]| cures.first().map(|cure| cure.finding.fix.clone());
-    !one.is_empty() && rules(one) == rules(other) && first(one) == first(other)
+    !one.is_empty() && (is_first || rules(one) == rules(other)) && first(one) == first(other)
 }
 
 /// Keeps one of two sites of which one launches the other. Returns also those around another one, which may still run at the same time.

@@ -149,7 +149,7 @@ fn fix(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<String> {
 
 /// Returns how one git answers several questions.
 fn one_git(context: &RuleContext<'_, '_>, all: &[u32], questions: usize) -> Vec<&'static str> {
-    if questions < 2 || context.launch(all[0]).command.name != b"git" {
+    if questions < 2 || all.iter().any(|index| context.launch(*index).command.name != b"git") {
         return Vec::new();
     }
     vec![
