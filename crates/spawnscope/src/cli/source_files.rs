@@ -135,7 +135,7 @@ impl SourceFiles {
         }
         advice.edited.append(&mut refused);
         let limits = &mut advice.finding.limits;
-        if let Some(caveat) = caveat.filter(|_| !limits.is_empty()) {
+        if let Some(caveat) = caveat.filter(|caveat| !limits.is_empty() && !limits.contains(caveat)) {
             *limits = format!("{limits}; {caveat}");
         }
         !own.is_empty()
