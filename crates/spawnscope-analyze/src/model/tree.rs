@@ -145,6 +145,11 @@ impl<'a> Forest<'a> {
         self.children.items_of(index)
     }
 
+    /// Returns the launches above a launch, innermost first.
+    pub(crate) fn ancestors(&self, index: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(self.parent(index), |parent| self.parent(*parent))
+    }
+
     /// Returns the children of the parent of the launch at `index`, and the position of the launch
     /// among them.
     pub(crate) fn siblings(&self, index: usize) -> Option<(&[usize], usize)> {

@@ -168,7 +168,7 @@ pub(crate) fn rank_by_dependence(groups: &mut [Group], dependence: &[Dependence]
 
 /// Whether an ancestor of a launch is one of `launches`, which are sorted.
 fn has_ancestor_in(forest: &Forest<'_>, launch: u32, launches: &[u32]) -> bool {
-    let mut ancestors = std::iter::successors(forest.parent(launch as usize), |ancestor| forest.parent(*ancestor));
+    let mut ancestors = forest.ancestors(launch as usize);
     ancestors.any(|ancestor| launches.binary_search(&(ancestor as u32)).is_ok())
 }
 

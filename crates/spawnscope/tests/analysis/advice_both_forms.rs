@@ -69,11 +69,9 @@ fn script(before: &str, after: &str) -> String {
             format!("{after}; y=${variable}")
         }
         (false, None) => {
-            let condition = after.replace("...", "y=yes");
-            format!("y=no; if {condition}; then y=yes; fi")
+            format!("y=no; if {after}; then y=yes; fi")
         }
     };
-    let second = second.replace("esac; then y=yes; fi", "esac; then :; fi");
     format!(
         "newline='\n'; f=$(mktemp)\n\
          for text in \"$@\"; do\n\
@@ -233,14 +231,8 @@ fn an_expansion_does_what_cut_does() {
         for delimiter in ["-d:", "-d%"] {
             assert_differs_only_where_described(&new_call(shell, &["cut", delimiter, "-f2"], &TEXTS));
         }
-        assert_differs_only_where_described(&Call {
-            described: &[("a:b", "fewer fields"), (":a", "fewer fields")],
-            ..new_call(
-                shell,
-                &["cut", "-d:", "-f3"],
-                &["", "a", "a:b", "a:", ":a", "a:b:c", "a::c", "::", "a:b:c:d", "::c:"],
-            )
-        });
+        let texts = ["", "a", "a:b", "a:", ":a", "a:b:c", "a::c", "::", "a:b:c:d", "::c:"];
+        assert_differs_only_where_described(&new_call(shell, &["cut", "-d:", "-f3"], &texts));
     }
 }
 

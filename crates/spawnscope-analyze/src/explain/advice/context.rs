@@ -11,7 +11,7 @@ use crate::explain::tool_calls::ToolCalls;
 use crate::model::launch::{Exec, Launch};
 use crate::model::phases::Phase;
 use crate::model::timeline::Timelines;
-use crate::model::tree::Forest;
+use crate::model::tree::{Forest, Step};
 use crate::path::critical_path::CriticalPath;
 use crate::patterns::pipeline::is_captured;
 use crate::patterns::queries::{Answer, answer_of, is_git, is_git_reading, reads_repository};
@@ -60,6 +60,12 @@ impl<'g, 'a> RuleContext<'g, 'a> {
 
     pub(super) fn timelines(&self) -> &'g Timelines {
         self.whatif.timelines
+    }
+
+    /// Iterates over launches and all their descendants.
+    pub(super) fn walk(&self, launches: &[u32]) -> impl Iterator<Item = Step> + use<'g, 'a> {
+        let tops: Vec<usize> = launches.iter().map(|launch| *launch as usize).collect();
+        self.whatif.forest.walk(&tops)
     }
 
     pub(super) fn launch(&self, index: u32) -> &'g Launch<'a> {

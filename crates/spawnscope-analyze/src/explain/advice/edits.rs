@@ -56,10 +56,16 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
 
 /// Returns the line of a script or makefile that requests most of the launches, as an edit that changes nothing.
 fn line_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Edit> {
-    let lines: BTreeMap<Key<'_>, Vec<()>> = grouped(launches, |index| Some((line_of_launch(context, index)?, ())));
-    let ((file, line, directory), _) = lines.into_iter().max_by_key(|(_, all)| all.len())?;
-    let rewrite = Err(EditRefusal("this change needs your decision".to_owned()));
-    Some(Edit { file: file.to_vec(), directory: directory.map(<[u8]>::to_vec), line, rewrite })
+    let (line, _) = lines_of(context, launches).into_iter().max_by_key(|(_, all)| all.len())?;
+    Some(Edit::of(line, Err(EditRefusal("this change needs your decision".to_owned()))))
+}
+
+fn lines_of<'g>(context: &RuleContext<'g, '_>, launches: &[u32]) -> BTreeMap<Key<'g>, Vec<u32>> {
+    grouped(launches, |index| {
+        let site = context.sites.call_site_of(index as usize)?;
+        let directory = context.forest().launcher(index as usize).and_then(|parent| parent.cwd());
+        Some(((site.file.as_deref()?, site.line?, directory), index))
+    })
 }
 
 /// Groups what is known of launches, by lines or by programs.
@@ -69,12 +75,6 @@ fn grouped<K: Ord, V>(launches: &[u32], of: impl Fn(u32) -> Option<(K, V)>) -> B
         groups.entry(key).or_default().push(value);
     }
     groups
-}
-
-fn line_of_launch<'g>(context: &RuleContext<'g, '_>, index: u32) -> Option<Key<'g>> {
-    let site = context.sites.call_site_of(index as usize)?;
-    let directory = context.forest().launcher(index as usize).and_then(|parent| parent.cwd());
-    Some((site.file.as_deref()?, site.line?, directory))
 }
 
 fn by_program<'a>(context: &RuleContext<'_, 'a>, launches: &[u32]) -> BTreeMap<&'a [u8], Vec<u32>> {
@@ -133,7 +133,8 @@ fn replaced(context: &RuleContext<'_, '_>, launches: &[u32], is_question: bool) 
         let is_certain = || own.iter().all(|index| context.has_certain_answer(*index));
         match program {
             b"mkdir" if is_question && Runtime::of_parent(context.forest(), own[0]) == Runtime::Make => {
-                directory_edits(context, &own)
+                let lines = lines_of(context, &own).into_keys();
+                lines.map(|line| Edit::of(line, Ok(Rewrite::Directory))).collect()
             }
             b"mkdir" if is_question => shell_edits(context, program, &own, &Form::Tested),
             _ if is_question && builtin::edits(context, program, &own).is_empty() => match is_certain() {
@@ -159,7 +160,7 @@ fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     let mut makefiles: BTreeMap<(&[u8], Option<&[u8]>), MakeRewrite> = BTreeMap::new();
     let forest = context.forest();
     let of_make = launches.iter().filter_map(|index| {
-        let mut above = std::iter::successors(Some(*index as usize), |launch| forest.parent(*launch));
+        let mut above = std::iter::once(*index as usize).chain(forest.ancestors(*index as usize));
         above.find(|launch| Runtime::of_parent(forest, *launch as u32) == Runtime::Make).map(|launch| launch as u32)
     });
     for index in &of_make.filter(|index| context.is_captured(*index)).collect::<Vec<_>>() {
@@ -178,25 +179,19 @@ fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
         }
     }
     let edits = makefiles.into_iter();
-    edits.map(|((file, directory), rewrite)| edit_at((file, 1, directory), Rewrite::Make(rewrite))).collect()
+    edits.map(|((file, directory), rewrite)| Edit::of((file, 1, directory), Ok(Rewrite::Make(rewrite)))).collect()
 }
 
 /// Whether a command of make can only print the same each time, as long as the files that it names stay the same.
 fn is_stable(context: &RuleContext<'_, '_>, index: u32) -> bool {
     let is_shell_or_fork = |launch: &Launch<'_>| launch.execs.last().is_none_or(|exec| is_shell(exec.program_name()));
-    context.forest().walk(&[index as usize]).all(|step| {
+    context.walk(&[index]).all(|step| {
         let launch = context.launch(step.index as u32);
         is_shell_or_fork(launch)
             || FILTERS.contains(launch.command.name)
             || READ_NAMED_FILES.contains(launch.command.name)
             || context.has_certain_answer(step.index as u32)
     })
-}
-
-/// Returns the edits of the recipe lines that make directories.
-fn directory_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
-    let lines = grouped(launches, |index| Some((line_of_launch(context, index)?, ())));
-    lines.into_keys().map(|line| edit_at(line, Rewrite::Directory)).collect()
 }
 
 /// Returns the edits of Python lines that pass plain commands to a shell.
@@ -208,7 +203,7 @@ fn python_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     let plain =
         lines.into_iter().filter(|(_, commands)| commands.iter().all(|command| need_of(command) == Need::Nothing));
     let rewrite = |commands: Vec<Vec<u8>>| Rewrite::Python(PythonRewrite { commands: commands.into_iter().collect() });
-    plain.take(MAX_EDITS).map(|(line, commands)| edit_at(line, rewrite(commands))).collect()
+    plain.take(MAX_EDITS).map(|(line, commands)| Edit::of(line, Ok(rewrite(commands)))).collect()
 }
 
 /// Returns the edits of Python and Perl lines whose programs the standard library replaces.
@@ -234,7 +229,7 @@ fn library_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
         (line, rewrite)
     });
     let known = lines.filter(|(_, rewrite)| rewrite.is_known());
-    known.take(MAX_EDITS).map(|(line, rewrite)| edit_at(line, Rewrite::Library(rewrite))).collect()
+    known.take(MAX_EDITS).map(|(line, rewrite)| Edit::of(line, Ok(Rewrite::Library(rewrite)))).collect()
 }
 
 /// Returns the edits by the library, each with the edit of its line that only does without the shell, and the other edits.
@@ -268,10 +263,6 @@ fn program_line<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Langua
     Some((call_site.language, (call_site.file.as_deref()?, call_site.line?, directory)))
 }
 
-fn edit_at((file, line, directory): Key<'_>, rewrite: Rewrite) -> Edit {
-    Edit { file: file.to_vec(), directory: directory.map(<[u8]>::to_vec), line, rewrite: Ok(rewrite) }
-}
-
 /// Returns the edits of the packages whose scripts call other scripts, by the directories in which the runners started.
 fn package_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     let forest = context.forest();
@@ -294,11 +285,7 @@ fn package_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
         }
     }
     packages.retain(|_, package| !package.scripts.is_empty() || !package.programs.is_empty());
-    let edits = packages.into_iter().map(|(directory, package)| Edit {
-        file: b"package.json".to_vec(),
-        directory: Some(directory.to_vec()),
-        line: 1,
-        rewrite: Ok(Rewrite::Package(package)),
-    });
-    edits.collect()
+    let edits = packages.into_iter();
+    let key = |directory| (&b"package.json"[..], 1, Some(directory));
+    edits.map(|(directory, package)| Edit::of(key(directory), Ok(Rewrite::Package(package)))).collect()
 }

@@ -170,13 +170,13 @@ fn absorb(context: &RuleContext<'_, '_>, all: &mut Vec<Advice>) {
 
 /// Returns for each launch whether a fix removes it.
 fn removed(context: &RuleContext<'_, '_>, advice: &Advice) -> Vec<bool> {
-    let forest = context.forest();
-    let mut removed = vec![false; forest.launches.len()];
+    let mut removed = vec![false; context.forest().launches.len()];
     for applied in &advice.finding.changes {
-        let tops: Vec<usize> = applied.launches.iter().map(|launch| *launch as usize).collect();
         match applied.change {
-            Change::Remove | Change::Builtin => forest.walk(&tops).for_each(|step| removed[step.index] = true),
-            Change::InProcess => tops.into_iter().for_each(|launch| removed[launch] = true),
+            Change::Remove | Change::Builtin => {
+                context.walk(&applied.launches).for_each(|step| removed[step.index] = true);
+            }
+            Change::InProcess => applied.launches.iter().for_each(|launch| removed[*launch as usize] = true),
             _ => {}
         }
     }

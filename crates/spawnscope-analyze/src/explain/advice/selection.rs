@@ -109,8 +109,7 @@ fn fits(
 /// the descendants.
 fn affected(context: &RuleContext<'_, '_>, change: Change, launches: &[u32]) -> Vec<bool> {
     let mut affected = vec![false; context.forest().launches.len()];
-    let tops: Vec<usize> = launches.iter().map(|index| *index as usize).collect();
-    let steps = context.forest().walk(&tops).filter(|step| step.depth == 0 || change != Change::Direct);
+    let steps = context.walk(launches).filter(|step| step.depth == 0 || change != Change::Direct);
     steps.for_each(|step| affected[step.index] = true);
     affected
 }

@@ -56,7 +56,7 @@ impl Callers {
         for index in 0..forest.launches.len() {
             let is_inline =
                 callers.call_site_of(index).is_some_and(|site| site.language.is_script() && site.file.is_none());
-            let mut shells = std::iter::successors(forest.parent(index), |above| forest.parent(*above));
+            let mut shells = forest.ancestors(index);
             let shell = shells.find(|above| !forest.launches[*above].execs.is_empty()).filter(|_| is_inline);
             let outer = shell.filter(|shell| callers.call_site_of(*shell).is_some_and(|site| site.file.is_some()));
             if let Some(outer) = outer {

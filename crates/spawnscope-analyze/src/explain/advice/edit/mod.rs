@@ -133,6 +133,11 @@ fn splice(range: Range<usize>, text: impl Into<Vec<u8>>) -> Splice {
 }
 
 impl Edit {
+    /// Returns the edit of a line.
+    pub(super) fn of((file, line, directory): Key<'_>, rewrite: Result<Rewrite, EditRefusal>) -> Edit {
+        Edit { file: file.to_vec(), directory: directory.map(<[u8]>::to_vec), line, rewrite }
+    }
+
     /// Returns an edit that changes nothing, for tests of how edits are shown.
     #[doc(hidden)]
     #[must_use]

@@ -65,8 +65,7 @@ pub(in crate::explain::advice) fn to_launches(
     let first = *launches.first()?;
     let launch = context.launch(first);
     let call: Vec<Vec<u8>> = arguments_of(launch.execs.first()?).into_iter().map(<[u8]>::to_vec).collect();
-    let mut above = std::iter::successors(forest.parent(first as usize), |parent| forest.parent(*parent));
-    let shell = above.find(|parent| !forest.launches[*parent].execs.is_empty())?;
+    let shell = forest.ancestors(first as usize).find(|parent| !forest.launches[*parent].execs.is_empty())?;
     let code = command_of(forest.launches[shell].execs.last()?)?;
     to_calls(code, launch.command.name, &[call], one_call, None)
 }

@@ -19,10 +19,8 @@ pub(in crate::explain::advice) const MAX_EDITS: usize = 100;
 const ANSWER_BY_STATUS: Words = Words("cmp diff egrep fgrep grep test");
 
 /// A line of a shell script and all calls of a program from it.
-pub(in crate::explain::advice) struct ShellSite {
-    file: Vec<u8>,
-    line: u32,
-    directory: Option<Vec<u8>>,
+pub(in crate::explain::advice) struct ShellSite<'g> {
+    key: Key<'g>,
     host: Host,
     /// All launches of the program from this line, also those that the finding does not contain: an edit changes them, too.
     pub(in crate::explain::advice) launches: Vec<u32>,
@@ -44,11 +42,11 @@ enum Host {
 pub(in crate::explain::advice) type Key<'a> = (&'a [u8], u32, Option<&'a [u8]>);
 
 /// Returns the lines of shell scripts that request launches of a program, those with the most launches first.
-pub(in crate::explain::advice) fn shell_sites(
-    context: &RuleContext<'_, '_>,
+pub(in crate::explain::advice) fn shell_sites<'g>(
+    context: &RuleContext<'g, 'g>,
     program: &[u8],
     launches: &[u32],
-) -> Vec<ShellSite> {
+) -> Vec<ShellSite<'g>> {
     let mut counts: BTreeMap<Key<'_>, usize> = BTreeMap::new();
     let mut hosts = BTreeMap::new();
     for (key, host) in launches.iter().filter_map(|index| key_of(context, *index)) {
@@ -72,9 +70,7 @@ pub(in crate::explain::advice) fn shell_sites(
     keys.sort_by_key(|(_, count)| Reverse(*count));
     keys.truncate(MAX_EDITS);
     let sites = keys.into_iter().map(|(key, _)| ShellSite {
-        file: key.0.to_vec(),
-        line: key.1,
-        directory: key.2.map(<[u8]>::to_vec),
+        key,
         host: hosts.remove(&key).unwrap_or(Host::Script),
         launches: calls.remove(&key).unwrap_or_default(),
         failed: failed.iter().filter(|(file, _)| file == key.0).map(|(_, program)| program.clone()).collect(),
@@ -96,13 +92,12 @@ fn key_of<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Key<'g>, Hos
     if let Some((file, line)) = recipe.and_then(|site| Some((site.file.as_deref()?, site.line?))) {
         return Some(((file, line, directory), Host::Recipe));
     }
-    let mut above = std::iter::successors(forest.parent(index as usize), |parent| forest.parent(*parent));
     let of_package = |launch: usize| {
         let command = forest.launches[launch].execs.first().and_then(command_of)?;
         let runner = ScriptCall::of(forest, forest.parent(launch)? as u32)?;
         runner.script().map(|_| command.to_vec())
     };
-    let command = above.find_map(of_package)?;
+    let command = forest.ancestors(index as usize).find_map(of_package)?;
     Some(((b"package.json", 1, directory), Host::Package(command)))
 }
 
@@ -110,7 +105,7 @@ pub(in crate::explain::advice) fn is_success(launch: &Launch<'_>) -> bool {
     matches!(launch.outcome, Outcome::Code(0) | Outcome::Unknown)
 }
 
-impl ShellSite {
+impl ShellSite<'_> {
     /// Returns the edit of all calls from this line. `form` is the new code, and whether it is exact only for a text of one line.
     pub(in crate::explain::advice) fn edit(
         self,
@@ -167,6 +162,6 @@ impl ShellSite {
                 Host::Package(command) => Rewrite::PackageShell(rewrite, command.clone()),
             }
         });
-        Some(Edit { file: self.file.clone(), directory: self.directory.clone(), line: self.line, rewrite })
+        Some(Edit::of(self.key, rewrite))
     }
 }

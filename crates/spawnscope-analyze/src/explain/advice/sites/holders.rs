@@ -61,9 +61,8 @@ fn waiting(context: &RuleContext<'_, '_>, all: &[u32], below: Nanos) -> Option<S
 
 /// Returns the program among the descendants with the most time on the critical path, and that time.
 fn largest_descendant<'a>(context: &RuleContext<'_, 'a>, all: &[u32]) -> Option<(&'a [u8], Nanos)> {
-    let tops: Vec<usize> = all.iter().map(|index| *index as usize).collect();
     let mut programs: BTreeMap<&[u8], u64> = BTreeMap::new();
-    for step in context.forest().walk(&tops).filter(|step| step.depth > 0) {
+    for step in context.walk(all).filter(|step| step.depth > 0) {
         let program = context.forest().launches[step.index].command.name;
         *programs.entry(program).or_default() += context.path.launches[step.index].total().0;
     }

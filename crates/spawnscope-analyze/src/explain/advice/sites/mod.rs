@@ -228,17 +228,13 @@ fn sites_around(context: &RuleContext<'_, '_>, site: &Site<'_>, site_of: &[Optio
     let own = site_of[site.launches[0] as usize];
     let mut all = Vec::new();
     for launch in &site.launches {
-        let around: BTreeSet<usize> = ancestors(context, *launch).filter_map(|ancestor| site_of[ancestor]).collect();
+        let ancestors = context.forest().ancestors(*launch as usize);
+        let around: BTreeSet<usize> = ancestors.filter_map(|ancestor| site_of[ancestor]).collect();
         all.extend(around.into_iter().filter(|around| Some(*around) != own));
     }
     all.sort_unstable();
     let counted = all.chunk_by(|one, other| one == other);
     counted.filter(|same| same.len() * 2 > site.launches.len()).map(|same| same[0]).collect()
-}
-
-fn ancestors(context: &RuleContext<'_, '_>, launch: u32) -> impl Iterator<Item = usize> {
-    let forest = context.forest();
-    std::iter::successors(forest.parent(launch as usize), |ancestor| forest.parent(*ancestor))
 }
 
 /// Whether a site is a consequence of the launches around it: it is part of a loop, or a known front end or a third party requests it.
@@ -272,7 +268,7 @@ fn is_needed_by_each_parent(context: &RuleContext<'_, '_>, site: &Site<'_>) -> b
     let forest = context.forest();
     // The forks of a program that forks for each launch count as the program itself.
     let parents = site.launches.iter().filter_map(|launch| {
-        ancestors(context, *launch).find(|ancestor| !forest.launches[*ancestor].is_fork_without_exec())
+        forest.ancestors(*launch as usize).find(|ancestor| !forest.launches[*ancestor].is_fork_without_exec())
     });
     let parents: BTreeSet<usize> = parents.collect();
     site.launches.len() > 1

@@ -161,9 +161,7 @@ fn idle_cpus(context: &RuleContext<'_, '_>, first: u32, last: u32) -> Option<f64
 /// Whether launches run a program that is known to take a lock, or wait for a lock on a file, themselves or through what they launch.
 fn takes_lock(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let forest = context.forest();
-    let tops: Vec<usize> = all.iter().map(|index| *index as usize).collect();
-    let mut members = forest.walk(&tops);
-    let is_known = members.any(|step| {
+    let is_known = context.walk(all).any(|step| {
         let mut execs = forest.launches[step.index].execs.iter();
         execs.any(|exec| LOCKERS.contains(exec.program_name()))
     });
@@ -187,7 +185,7 @@ fn work_of(context: &RuleContext<'_, '_>, index: usize) -> Nanos {
 
 /// Returns the option of the nearest program above launches that runs several commands at a time, if it does not make all of them by one command.
 fn own_option(forest: &Forest<'_>, all: &[u32], cpus: u32) -> Option<String> {
-    let above = |launch: u32| std::iter::successors(Some(launch as usize), |launch| forest.parent(*launch));
+    let above = |launch: u32| std::iter::once(launch as usize).chain(forest.ancestors(launch as usize));
     let option_of = |exec: &Exec<'_>| {
         let script = exec.arguments().nth(1).unwrap_or_default();
         let names = [exec.path(), exec.program_name(), script].map(crate::model::launch::base_name);
@@ -246,8 +244,7 @@ pub(super) fn waiting_for_lock(context: &RuleContext<'_, '_>, site: &Site<'_>) -
 
 /// Returns how long launches and their descendants waited for locks on files.
 fn waited_for_locks(context: &RuleContext<'_, '_>, all: &[u32]) -> Nanos {
-    let tops: Vec<usize> = all.iter().map(|index| *index as usize).collect();
-    let slices = context.forest().walk(&tops).flat_map(|step| {
+    let slices = context.walk(all).flat_map(|step| {
         let slices = context.timelines().slices(step.index as u32).iter();
         slices.filter(|slice| slice.syscall.is_some_and(|call| LOCKS.contains(&call)))
     });

@@ -193,8 +193,7 @@ fn of_language(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime,
 
 /// Returns launches with all their descendants.
 fn below(context: &RuleContext<'_, '_>, shells: &[u32]) -> Vec<u32> {
-    let tops: Vec<usize> = shells.iter().map(|launch| *launch as usize).collect();
-    let mut all: Vec<u32> = context.forest().walk(&tops).map(|step| step.index as u32).collect();
+    let mut all: Vec<u32> = context.walk(shells).map(|step| step.index as u32).collect();
     all.sort_unstable();
     all
 }
@@ -213,7 +212,7 @@ fn functions_of(context: &RuleContext<'_, '_>, runtime: Runtime, all: &[u32]) ->
 
 /// Whether a command line needs its shell, and all that it launches is small.
 fn is_small_line(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    let members = context.forest().walk(&[index as usize]).take(MAX_LAUNCHES_OF_LINE + 1);
+    let members = context.walk(&[index]).take(MAX_LAUNCHES_OF_LINE + 1);
     let small = members.map(|step| context.small_work.is_mostly_tax_by_cpu_time(step.index)).enumerate();
     context.launch(index).execs.len() == 1
         && needless_shell(context.forest(), index).is_none()
