@@ -54,7 +54,9 @@ impl<'a> ScriptCall<'a> {
 
 /// Whether a runner started the script that makes a launch.
 pub(crate) fn is_in_script(forest: &Forest<'_>, index: u32) -> bool {
-    forest.ancestors(index as usize).any(|ancestor| forest.launches[ancestor].execs.last().and_then(runner_of).is_some())
+    forest
+        .ancestors(index as usize)
+        .any(|ancestor| forest.launches[ancestor].execs.last().and_then(runner_of).is_some())
 }
 
 /// Returns the runner that an exec starts, and the runner's arguments.

@@ -135,8 +135,8 @@ impl SourceFiles {
         }
         advice.edited.append(&mut refused);
         let limits = &mut advice.finding.limits;
-        if let Some(caveat) = caveat.filter(|caveat| !limits.is_empty() && !limits.contains(caveat)) {
-            *limits = format!("{limits}; {caveat}");
+        if let Some(caveat) = caveat.filter(|caveat| !limits.contains(caveat)) {
+            *limits = if limits.is_empty() { caveat.to_owned() } else { format!("{limits}; {caveat}") };
         }
         !own.is_empty()
     }

@@ -3,10 +3,12 @@
 //! named.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use crate::explain::advice::advice_list::{Advice, AdviceList, Rejection};
 use crate::explain::advice::context::{DEPENDENT_SHARE, RuleContext};
 use crate::explain::advice::finding::Finding;
+use crate::explain::advice::rules::builtin;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
@@ -251,10 +253,16 @@ fn best_of(mut members: Vec<Advice>) -> Advice {
     let major = members.iter().position(|advice| is_major(&advice)).filter(|_| is_minor(members[best].likely_saving()));
     let best = major.unwrap_or(best);
     let mut best = members.remove(best);
-    // A guess is of no use beside a fix that is known to be possible.
-    members.retain(|advice| is_guess || !advice.finding.is_guess);
+    // A guess is of no use beside a fix that is known to be possible, nor is a part of the same fix.
+    let said = lines_of(&best.finding);
+    members.retain(|advice| (is_guess || !advice.finding.is_guess) && !lines_of(&advice.finding).is_subset(&said));
     best.alternatives = members;
     best
+}
+
+/// Returns the lines of a fix, without how often each applies.
+fn lines_of(finding: &Finding) -> BTreeSet<String> {
+    finding.fix.iter().map(|line| builtin::without_count(line)).collect()
 }
 
 /// Returns which part of a guess a fix must save to come before it. A fix of the launches themselves makes fixes of their phases needless.

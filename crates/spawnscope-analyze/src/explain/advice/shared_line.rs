@@ -12,6 +12,8 @@ pub(super) struct SharedLine {
     words: Vec<Option<String>>,
     /// What the words at each position have in common if they are an option with a value: `--filter=`. Otherwise empty.
     options: Vec<String>,
+    /// Whether a word that differs is itself an option in some of the launches.
+    pub(super) differs_in_options: bool,
 }
 
 impl SharedLine {
@@ -31,8 +33,13 @@ impl SharedLine {
                 *word = word.filter(|word| line.get(at) == Some(word));
             }
         }
+        let is_flag = |(at, word): (usize, &&[u8])| words[at].is_none() && options[at].is_empty() && is_flag(word);
+        let differs_in_options = all.iter().filter_map(|index| context.launch(*index).execs.first()).any(|exec| {
+            let line = as_written(exec);
+            line.iter().enumerate().any(is_flag)
+        });
         let words = words.into_iter().map(|word| word.map(name)).collect();
-        Some(SharedLine { words, options: options.into_iter().map(name).collect() })
+        Some(SharedLine { words, options: options.into_iter().map(name).collect(), differs_in_options })
     }
 
     /// Iterates over the words. `None` where the launches differ.
@@ -55,7 +62,8 @@ impl SharedLine {
         const OUTPUTS: Words =
             Words("-o -O -d -D --out --output --outfile --output-file --outdir --dest --destination");
         const VERBS: Words = Words("dlx exec run run-script start task x");
-        let at = self.words.iter().position(Option::is_none).filter(|_| self.differing() == 1)?;
+        let is_input = self.differing() == 1 && !self.differs_in_options;
+        let at = self.words.iter().position(Option::is_none).filter(|_| is_input)?;
         let before = at.checked_sub(1).and_then(|before| self.words[before].as_deref()).unwrap_or_default();
         let is_output = OUTPUTS.contains(before.as_bytes())
             || OUTPUTS.contains(self.options.get(at)?.trim_end_matches('=').as_bytes());
@@ -117,6 +125,10 @@ pub(super) fn as_written<'a>(exec: &Exec<'a>) -> Vec<&'a [u8]> {
 /// Returns the arguments as the parent wrote them, without the program.
 pub(super) fn arguments_of<'a>(exec: &Exec<'a>) -> Vec<&'a [u8]> {
     as_written(exec).into_iter().skip(1).collect()
+}
+
+fn is_flag(word: &[u8]) -> bool {
+    word.len() > 1 && word.starts_with(b"-")
 }
 
 /// Returns the part of an option with a value up to the value. Empty for other words.

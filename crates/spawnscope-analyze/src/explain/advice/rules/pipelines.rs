@@ -12,7 +12,7 @@ use crate::patterns::pipeline::overlap;
 use crate::patterns::shells::Dialect;
 use crate::predict::whatif::changes::Change;
 
-const MAX_FINDINGS: usize = 2;
+const MAX_FINDINGS: usize = 3;
 const GREPS: [&[u8]; 3] = [b"egrep", b"fgrep", b"grep"];
 
 /// How a program in a pipeline can be replaced by its neighbour.
@@ -29,20 +29,18 @@ struct Replacement {
 }
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut by_parent: BTreeMap<&[u8], (BTreeSet<Replacement>, BTreeSet<u32>)> = BTreeMap::new();
+    let mut by_form: BTreeMap<(&[u8], Replacement), BTreeSet<u32>> = BTreeMap::new();
     for parent in 0..context.forest().launches.len() {
         for pair in context.forest().children(parent).windows(2) {
             if let Some(form) = replacement_of(context, pair[0], pair[1]) {
                 let launch = pair[usize::from(!form.is_first)] as u32;
-                let (forms, all) = by_parent.entry(context.launch(launch).birth_command.name).or_default();
-                forms.insert(form);
-                all.insert(launch);
+                by_form.entry((context.launch(launch).birth_command.name, form)).or_default().insert(launch);
             }
         }
     }
-    let groups = by_parent.into_iter().map(|(parent, (forms, all))| ((parent, forms), Vec::from_iter(all)));
+    let groups = by_form.into_iter().map(|(kind, all)| (kind, Vec::from_iter(all)));
     let groups = longest_frequent_groups(context, groups, MAX_FINDINGS).into_iter();
-    groups.map(|((parent, forms), all)| finding(context, parent, &forms, &all)).collect()
+    groups.map(|((parent, form), all)| finding(context, parent, form, all)).collect()
 }
 
 /// Returns the replacement for one of two neighbours in a pipeline of a shell.
@@ -102,24 +100,16 @@ fn reads_input(program: &[u8], (options, operands): &(Vec<&[u8]>, usize)) -> boo
     *operands <= other_operands
 }
 
-fn finding(context: &RuleContext<'_, '_>, parent: &[u8], forms: &BTreeSet<Replacement>, all: &[u32]) -> Finding {
-    let programs: BTreeSet<String> = all.iter().map(|index| name(context.launch(*index).command.name)).collect();
-    let programs = Vec::from_iter(programs);
-    let title = format!(
-        "{} launches {} {} in pipelines that do not need {}",
-        name(parent),
-        programs.join(" and "),
-        times(all.len()),
-        if programs.len() == 1 { "it" } else { "them" }
-    );
-    let limits: BTreeSet<&str> = forms.iter().map(|form| form.limits).collect();
-    let limits: Vec<&str> = limits.into_iter().filter(|limits| !limits.is_empty()).collect();
-    let lines = forms.iter().flat_map(|form| replacement(form.before, form.after));
-    Finding::modelled("pipeline", title, all.to_vec())
-        .evidence(format!("{} take {} in all", launches(all.len()), time(context.spent_on(all))))
+fn finding(context: &RuleContext<'_, '_>, parent: &[u8], form: Replacement, all: Vec<u32>) -> Finding {
+    let program = name(context.launch(all[0]).command.name);
+    let count = times(all.len());
+    let title = format!("{} launches {program} {count} in pipelines that do not need it", name(parent));
+    let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
+    Finding::modelled("pipeline", title, all)
+        .evidence(evidence)
         .with_example(context)
         .fix("let the other program of the pipeline do it:")
-        .fix_lines(lines)
-        .limits(limits.join("; "))
+        .fix_lines(replacement(form.before, form.after))
+        .limits(form.limits)
         .predicted_as(context, Change::Remove)
 }

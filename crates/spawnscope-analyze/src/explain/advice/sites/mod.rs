@@ -162,7 +162,8 @@ fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) ->
         let line = |site: &Site<'_>| context.callers.number_of(site.launches[0] as usize);
         let has_list = cures.iter().any(|cure| cure.finding.one_call.is_some());
         let is_joined = |other: &Site<'_>| is_of_programs(other) && (!has_list || line(other) == line(&site));
-        let alike = found.iter_mut().find(|(other, known)| is_joined(other) && have_same_fixes(known, &cures, is_of_make));
+        let alike =
+            found.iter_mut().find(|(other, known)| is_joined(other) && have_same_fixes(known, &cures, is_of_make));
         match alike {
             Some((other, known)) => {
                 other.launches.extend(site.launches);

@@ -121,7 +121,7 @@ pub(in crate::explain::advice) fn without_launching(context: &RuleContext<'_, '_
 }
 
 /// Returns a replacement without the number of its calls, which differs from line to line.
-fn without_count(line: &str) -> String {
+pub(in crate::explain::advice) fn without_count(line: &str) -> String {
     line.split("   (").next().unwrap_or_default().to_owned()
 }
 

@@ -288,6 +288,12 @@ fn fix_of_unknown(
         .and_then(|exec| items_form(command, exec, reader_of(context, all[0]).map(|(_, reader)| reader)))
         .map(|(form, ..)| form);
     let takes_one = TAKES_ONE.contains(command);
+    if line.as_ref().is_some_and(|line| line.differs_in_options) && differing > 0 && !takes_one {
+        return vec![
+            format!("ask for all of it at once, if {program} takes these options together:"),
+            format!("  {}", with_all_options(context, all)),
+        ];
+    }
     let several = line.filter(|_| !takes_one).and_then(|line| Some(format!("  {}", line.with_all_inputs()?)));
     let is_selection = several.as_ref().is_some_and(|line| line.contains(&format!("={INPUTS}")));
     let fix = match (&several, form) {
