@@ -89,7 +89,7 @@ fn each_program_has_its_snippet_in_each_shell_that_has_one() {
         ("/bin/zsh", &["tr", "a-z", "A-Z"], "${(U)x}"),
         (bash, &["tr", ".", "_"], "${x//./_}"),
         (bash, &["cut", "-d:", "-f1"], "${x%%:*}"),
-        (bash, &["cut", "-d", "|", "-f3"], "y=${x#*\\|}; y=${y#*\\|}; y=${y%%\\|*}"),
+        (bash, &["cut", "-d", "|", "-f3"], "y=$x'||'; y=${y#*\\|}; y=${y#*\\|}; y=${y%%\\|*}"),
         (sh, &["cut", "-d ", "-f2"], "y=${x#* }; y=${y%% *}"),
         (sh, &["head", "-n1", "file"], "IFS= read -r x <\"$f\""),
         (bash, &["wc", "-l", "file"], "mapfile -t lines"),

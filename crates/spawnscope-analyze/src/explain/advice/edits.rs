@@ -183,7 +183,7 @@ fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
 }
 
 /// Whether a command of make can only print the same each time, as long as the files that it names stay the same.
-fn is_stable(context: &RuleContext<'_, '_>, index: u32) -> bool {
+pub(super) fn is_stable(context: &RuleContext<'_, '_>, index: u32) -> bool {
     let is_shell_or_fork = |launch: &Launch<'_>| launch.execs.last().is_none_or(|exec| is_shell(exec.program_name()));
     context.walk(&[index]).all(|step| {
         let launch = context.launch(step.index as u32);

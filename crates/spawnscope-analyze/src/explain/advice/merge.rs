@@ -94,11 +94,9 @@ pub(super) fn sort(all: &mut [Advice], wall: Nanos) {
         let holds_most = finding.dependent >= share(MOST);
         let is_small = advice.likely_saving() < share(SMALL_SHARE) && !holds_most;
         let is_trifle = advice.likely_saving() < share(DEPENDENT_SHARE) && !holds_most;
-        // The interval of a monitor is meant.
-        let is_interval = finding.is_at_most && finding.is_guess;
         // Work inside a lock is not what others wait for.
         let is_lock = finding.rule == "lock-wait";
-        (is_small, is_interval, advice.foreign.is_some(), !is_lock, is_trifle)
+        (is_small, advice.foreign.is_some(), !is_lock, is_trifle)
     };
     all.sort_by_key(|advice| {
         let saving = Reverse((advice.likely_saving(), advice.saving));

@@ -83,7 +83,8 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, found: Found, predictions: &
             false => ([saved, low, high], saved),
         };
         // At least what the fix saves depends on the launches.
-        let is_worth = context.is_worth(saving, most);
+        let is_interval = finding.is_at_most && finding.is_guess;
+        let is_worth = !is_interval && context.is_worth(saving, most);
         add(&mut list, context, &critical, vec![(finding, saving, is_worth)]);
     }
     for answer in found.answers {

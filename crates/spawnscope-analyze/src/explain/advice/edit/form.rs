@@ -75,7 +75,8 @@ impl Form {
                 (steps.collect::<Vec<_>>().join("; "), Some("y"))
             }
             other => {
-                let code = other.texts().concat().replace("{x}", "$x").replace("{y}", "y");
+                let code =
+                    other.texts().concat().replace("<<<{x}", "<<<\"$x\"").replace("{x}", "$x").replace("{y}", "y");
                 (code, matches!(other, Form::Statement(_)).then_some("y"))
             }
         }

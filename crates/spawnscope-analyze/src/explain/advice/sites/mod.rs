@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::edits;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::owner::foreign_code;
 use crate::model::external_wait::{ExternalWait, external_wait_of};
@@ -147,10 +148,15 @@ fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) ->
     let mut found: Vec<(Site<'a>, Vec<Cure>)> = Vec::new();
     for site in sites.into_iter().take(MAX_EXAMINED) {
         let is_of_make = is_same_function_of_make(context, &site);
-        // What make evaluates again and again is one cause, whichever programs that launches.
+        // What make evaluates again and again is one cause, whichever programs that launches. Only what stays the same has an edit.
+        let is_stable = |site: &Site<'_>| site.launches.iter().all(|launch| edits::is_stable(context, *launch));
+        let is_alike = |other: &Site<'_>| {
+            other.parent == site.parent
+                && is_same_function_of_make(context, other)
+                && is_stable(other) == is_stable(&site)
+        };
         let is_of_programs = |other: &Site<'_>| {
-            (other.parent, other.program) == (site.parent, site.program)
-                || is_of_make && other.parent == site.parent && is_same_function_of_make(context, other)
+            (other.parent, other.program) == (site.parent, site.program) || is_of_make && is_alike(other)
         };
         // Once there are enough sites, others can only become a part of one of them.
         let is_full = found.len() == max;
