@@ -162,6 +162,19 @@ fn polling_for_an_unknown_event_may_save_all_of_the_sleep() {
     assert!(!is_silent(&advices(&polling(1, true)), "sleep-loop"), "one sleep holds the wall");
 }
 
+#[test]
+fn the_interval_of_a_monitor_is_not_what_to_fix() {
+    let mut serial = Serial::new();
+    for _ in 0..17 {
+        serial.launch(&Spans::USUAL, Some(("/bin/df", &["df", "/"])));
+        let child = serial.launch(&Spans { run: PAUSE, ..Spans::USUAL }, Some(("/bin/sleep", &["sleep", "0.02"])));
+        replace_run_by_sleep(&mut serial, child);
+    }
+    let found = advices(&serial.finish());
+    assert!(is_silent(&found, "sleep-loop"), "{found:?}");
+    assert!(found.not_worth.iter().any(|(_, advice)| advice.finding.title.starts_with("bash pauses")), "{found:?}");
+}
+
 fn advice_on_recipes(lines: &[&str]) -> AdviceList {
     let mut serial = Serial::with_command("/usr/bin/make", &["make"]);
     for target in 0..COUNT {

@@ -1,4 +1,4 @@
-//! Advice about recursive make.
+//! Advice about recursive make, and about what make evaluates.
 
 use spawnscope_analyze::explain::advice::AdviceList;
 use spawnscope_data::event::{Language, LaunchId, Nanos, TaskId};
@@ -160,4 +160,21 @@ fn add_launches(serial: &mut Serial, parent: LaunchId, launches: &[(u64, Spans, 
         on = zombie + spans.reap;
     }
     serial.slices.push(ended(parent.0, on, end));
+}
+
+#[test]
+fn what_make_evaluates_again_is_one_finding() {
+    let titles = |calls: &[&[&str]]| {
+        let mut serial = Serial::with_command("/usr/bin/make", &["make"]);
+        for call in (0..COUNT).flat_map(|_| calls) {
+            serial.launch_waiting(&Spans::USUAL, Some((&format!("/usr/bin/{}", call[0]), call)), READ);
+        }
+        let found = advices(&serial.finish());
+        let titles = found.worth.into_iter().map(|advice| advice.finding.title);
+        titles.filter(|title| title.contains("command line") || title.contains("same arguments")).collect::<Vec<_>>()
+    };
+    let one = titles(&[&["cat", "VERSION"], &["sha256sum", "a"]]);
+    assert!(matches!(&one[..], [one] if one.starts_with("make launches $(shell) 60 times")), "{one:?}");
+    // The value of only one of these may be kept.
+    assert_eq!(titles(&[&["cat", "VERSION"], &["date", "+%s"]]).len(), 2);
 }
