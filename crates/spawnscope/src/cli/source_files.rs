@@ -133,11 +133,8 @@ impl SourceFiles {
             advice.edited.extend(edited_lines(&own.name, from, to));
             advice.patch.extend(self.diff_of(path, from, to).unwrap_or_default());
         }
+        advice.finding.applied(caveat, refused.is_empty() && !own.is_empty());
         advice.edited.append(&mut refused);
-        let limits = &mut advice.finding.limits;
-        if let Some(caveat) = caveat.filter(|caveat| !limits.contains(caveat)) {
-            *limits = if limits.is_empty() { caveat.to_owned() } else { format!("{limits}; {caveat}") };
-        }
         !own.is_empty()
     }
 

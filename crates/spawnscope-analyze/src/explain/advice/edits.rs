@@ -10,8 +10,8 @@ use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::joins;
-use crate::explain::advice::rules::builtin;
 use crate::explain::advice::rules::needless_shell::is_per_file_launcher;
+use crate::explain::advice::rules::{builtin, sleep_loop};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::model::launch::{Exec, Launch};
 use crate::patterns::package_scripts::{ScriptCall, is_in_script};
@@ -33,7 +33,7 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
         Some(Change::NoShell) => joined(of_library, python_edits(context, launches)),
         Some(Change::InProcess | Change::Remove) if !of_library.is_empty() => of_library,
         Some(Change::Direct) => package_edits(context, launches),
-        Some(Change::WakeInTime) => shell_edits(context, b"sleep", launches, &Form::Wait),
+        Some(_) if finding.rule == sleep_loop::RULE => shell_edits(context, b"sleep", launches, &Form::Wait),
         Some(Change::Batch(_) | Change::InProcess) => match make_edits(context, launches) {
             of_make if of_make.is_empty() => merged(context, launches),
             of_make => of_make,

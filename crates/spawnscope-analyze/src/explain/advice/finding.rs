@@ -7,6 +7,7 @@ use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edit::Edit;
 pub(crate) use crate::explain::advice::edit::OneCall;
 use crate::explain::advice::phrases::{INPUTS, OR_ALL};
+use crate::explain::advice::rules::builtin::CHECKED_LIMITS;
 use crate::explain::advice::selection::options;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
@@ -147,6 +148,16 @@ impl Finding {
             self.whatif.clear();
             (self.is_guess, self.is_objected) = (true, true);
         }
+    }
+
+    /// Adds what the edits change besides the launches, and drops the limits that they checked, if all edits apply to the user's files.
+    pub fn applied(&mut self, caveat: Option<&'static str>, are_all: bool) {
+        let checked: Vec<&str> =
+            CHECKED_LIMITS.iter().filter(|_| are_all).flat_map(|limit| limit.split("; ")).collect();
+        let limits = self.limits.split("; ").filter(|limit| !limit.is_empty() && !checked.contains(limit));
+        let kept = limits.collect::<Vec<_>>().join("; ");
+        let caveat = caveat.filter(|caveat| !kept.contains(caveat)).unwrap_or_default();
+        self.limits = if kept.is_empty() || caveat.is_empty() { kept + caveat } else { format!("{kept}; {caveat}") };
     }
 
     /// Sets what the fix does not solve, or may break.

@@ -188,6 +188,9 @@ impl Substitute {
     }
 }
 
+/// What an edit finds out from the script, so that it need not be said beside one.
+pub(in crate::explain::advice) const CHECKED_LIMITS: [&str; 2] = [VARIABLE_LIMIT, ONE_LINE_LIMIT];
+
 /// Differences between a replacement and the `$(echo ...)` in the replaced code.
 const ECHO_DIFFERS: &str = "unlike `$(echo)`, the replacement keeps newlines at the end, and what echo interprets (-n, -e; in sh, backslashes)";
 

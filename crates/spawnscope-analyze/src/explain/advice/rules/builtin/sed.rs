@@ -48,7 +48,7 @@ struct Command {
 /// What a command looks for.
 enum Pattern {
     Text(String),
-    /// A character of a set, such as `0-9`, or as many as there are, if these are at least so many.
+    /// A character of a set, such as `0-9`, or all that follow each other, if there is at least this number.
     Set {
         set: String,
         at_least: Option<u8>,
