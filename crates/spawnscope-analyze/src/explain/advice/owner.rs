@@ -103,9 +103,7 @@ impl Owner {
             None => Owner::User,
         }
     }
-}
 
-impl Owner {
     /// Returns who maintains a file, by its path and its text: a user can write a script that is called `configure`, too.
     #[must_use]
     pub fn of_file(path: &[u8], text: &[u8]) -> Owner {

@@ -12,7 +12,7 @@ use super::many::position_of;
 use super::once::FILTERS;
 use super::one_line::is_one_line;
 use super::shell::{FoundCall, unused_variable, used};
-use super::{EditRefusal, Splice, refuse, refuse_if, splice, spliced};
+use super::{EditRefusal, Splice, line_end, refuse, refuse_if, splice, spliced};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Script, Word, identifiers, names};
 use crate::patterns::words::{Words, contains};
@@ -425,8 +425,7 @@ impl<'t> Question<'_, '_, 't> {
     fn line_end(&self) -> Result<usize, EditRefusal> {
         let (script, node) = (self.call.script, self.around.node);
         let end = script.node(node).range.end;
-        let length = script.text[end..].iter().position(|byte| *byte == b'\n');
-        let line_end = length.map_or(script.text.len(), |length| end + length);
+        let line_end = line_end(script.text, end);
         let after = script.text[end..line_end].trim_ascii();
         let is_inside = script.ancestors(node).any(|each| matches!(script.node(each).kind, Kind::Substitution));
         let list = self.pipeline().and_then(|pipeline| script.node(pipeline).parent);

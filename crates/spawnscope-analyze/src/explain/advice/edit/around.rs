@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::many::writes_file;
 use super::shell::FoundCall;
-use super::{EditRefusal, Splice, refuse, splice};
+use super::{EditRefusal, Splice, line_start, refuse, splice};
 use crate::model::launch::base_name;
 use crate::patterns::queries::GIT_READS;
 use crate::patterns::script::{Kind, Part, Script, Word, names};
@@ -287,8 +287,7 @@ pub(super) fn run_around<T: Copy>(
 
 /// Inserts commands at the beginning of a statement: as a line of their own, if the statement begins its line.
 pub(super) fn insertion_at(text: &[u8], at: usize, commands: &str) -> Splice {
-    let line_start = text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-    let indentation = &text[line_start..at];
+    let indentation = &text[line_start(text, at)..at];
     let is_at_start = indentation.iter().all(|byte| matches!(byte, b' ' | b'\t'));
     let text = match is_at_start {
         true => [commands.as_bytes(), b"\n", indentation].concat(),
@@ -308,4 +307,15 @@ pub(super) fn checks_status(script: &[u8]) -> bool {
             .split(|byte| *byte == b'\n')
             .next()
             .is_some_and(|first| first.starts_with(b"#!") && first.windows(2).any(|two| two == b" -"))
+}
+
+/// Returns the variable of `local name=$( )`, where `$( )` is this node.
+pub(super) fn declared<'w>(builtin: &Word<'_>, word: &'w Word<'_>, substitution: usize) -> Option<&'w [u8]> {
+    const BUILTINS: [&[u8]; 4] = [b"declare", b"export", b"local", b"typeset"];
+    let is_declaration = builtin.literal().is_some_and(|builtin| BUILTINS.contains(&&builtin[..]));
+    let [Part::Literal { text, .. }, Part::Substitution { node, .. }] = &word.parts[..] else { return None };
+    let name = text.strip_suffix(b"=")?;
+    let is_name =
+        name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') && !name.first()?.is_ascii_digit();
+    (is_declaration && is_name && *node == substitution).then_some(name)
 }

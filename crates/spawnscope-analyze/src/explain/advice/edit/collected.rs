@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::around::{Around, loops_around, statement_at};
 use super::many::{directory_of, is_kept, operand_of, writes_file};
 use super::shell::{FoundCall, unused_variable};
-use super::{EditRefusal, Splice, refuse, refuse_if, splice};
+use super::{EditRefusal, Splice, line_end, line_start, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{FILE_CHANGERS, joins};
 use crate::patterns::script::{Kind, Script, Simple, Word, identifiers};
@@ -97,19 +97,17 @@ fn is_alone(script: &Script<'_>, lifted: &Lifted<'_>, around: &Around<'_>) -> bo
 /// Removes a statement, with its line if there is nothing else in it.
 fn without_line(script: &Script<'_>, range: Range<usize>) -> Splice {
     let start = script.text[..range.start].iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
-    let rest = &script.text[range.end..];
-    let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
-    let has_line = script.text[start..range.start].trim_ascii().is_empty() && rest[..end].trim_ascii().is_empty();
-    if has_line { splice(start..range.end + end, "") } else { splice(range, ":") }
+    let end = line_end(script.text, range.end);
+    let is_empty = |range: Range<usize>| script.text[range].trim_ascii().is_empty();
+    let has_line = is_empty(start..range.start) && is_empty(range.end..end);
+    if has_line { splice(start..end, "") } else { splice(range, ":") }
 }
 
 /// Returns how to insert commands before and after a loop.
 pub(super) fn around_loop(script: &Script<'_>, node: usize, before: &str, after: &[String]) -> Vec<Splice> {
     let range = script.node(node).range.clone();
-    let line_start =
-        script.text[..range.start].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-    let indentation = &script.text[line_start..range.start];
-    let rest = script.text[range.end..].split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let indentation = &script.text[line_start(script.text, range.start)..range.start];
+    let rest = &script.text[range.end..line_end(script.text, range.end)];
     let has_document = contains(script.source(&range), b"<<");
     let has_lines = indentation.trim_ascii().is_empty() && rest.trim_ascii().is_empty() && !has_document;
     let separator = if has_lines { format!("\n{}", name(indentation)) } else { "; ".to_owned() };

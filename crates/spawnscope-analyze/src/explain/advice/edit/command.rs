@@ -153,8 +153,3 @@ pub(super) fn string_length(text: &[u8], quote: u8) -> Option<usize> {
     }
     Some(at)
 }
-
-/// Returns the line on which a text is, with where it begins.
-pub(super) fn line_start(text: &[u8], at: usize) -> usize {
-    text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1)
-}

@@ -3,7 +3,7 @@
 use super::makefile::MakeRewrite;
 use super::python::PythonRewrite;
 use super::shell::ShellRewrite;
-use super::{Edit, Form, Operand, PackageRewrite, Rewrite, spliced};
+use super::{Edit, Form, Host, Operand, PackageRewrite, Rewrite, spliced};
 use crate::patterns::script::Script;
 use crate::patterns::shells::Dialect;
 
@@ -50,10 +50,10 @@ pub fn edit_for_fuzzing(selector: u8, line: u32, words: &[&[u8]], text: &[u8]) {
             scripts: words.iter().cloned().collect(),
             programs: words.iter().cloned().collect(),
         }),
-        14 => Rewrite::Recipe(calls),
-        _ => Rewrite::Shell(calls),
+        14 => Rewrite::Shell(calls, Host::Recipe),
+        _ => Rewrite::Shell(calls, Host::Script),
     };
-    let is_script = matches!(rewrite, Rewrite::Shell(_));
+    let is_script = matches!(rewrite, Rewrite::Shell(_, Host::Script));
     let edit = Edit { file: b"file".to_vec(), directory: None, line, rewrite: Ok(rewrite) };
     let Ok(splices) = edit.splices(text) else { return };
     assert!(!splices.is_empty(), "an edit that changes nothing is refused");

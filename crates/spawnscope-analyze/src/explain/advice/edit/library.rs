@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use super::command::{CommandWord, FoundLaunch, Usage, line_start};
-use super::{EditRefusal, PythonRewrite, Splice, perl, python, refuse, splice};
+use super::command::{CommandWord, FoundLaunch, Usage};
+use super::{EditRefusal, PythonRewrite, Splice, line_start, perl, python, refuse, splice};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::tables::rows;
 use crate::model::launch::base_name;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{EditRefusal, Splice, make_functions, refuse, refuse_if, splice};
+use super::{EditRefusal, Splice, line_end, make_functions, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::words::Words;
 
@@ -98,11 +98,6 @@ fn definitions(text: &[u8]) -> Vec<Definition<'_>> {
         }
     }
     found
-}
-
-fn line_end(text: &[u8], at: usize) -> usize {
-    let at = at.min(text.len());
-    text[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |length| at + length)
 }
 
 /// Reads `NAME = value`, also after `export` and `override`.

@@ -51,7 +51,7 @@ pub(super) use package::{PackageRewrite, program_of_npx};
 pub(super) use pairs::one_process;
 pub(super) use python::PythonRewrite;
 pub(super) use shell::ShellRewrite;
-pub(super) use sites::{Key, MAX_EDITS, is_success, shell_sites};
+pub(super) use sites::{Host, Key, MAX_EDITS, is_success, shell_sites};
 
 /// An edit of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,12 +69,8 @@ pub struct Edit {
 /// How to rewrite calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rewrite {
-    /// Calls in a shell script.
-    Shell(ShellRewrite),
-    /// Calls in a recipe of a makefile.
-    Recipe(ShellRewrite),
-    /// Calls in a script of a `package.json` with this text.
-    PackageShell(ShellRewrite, Vec<u8>),
+    /// Calls in shell code.
+    Shell(ShellRewrite, Host),
     /// Variables of a makefile.
     Make(MakeRewrite),
     /// A recipe that makes the directory of its target.
@@ -155,9 +151,7 @@ impl Edit {
     #[must_use]
     pub fn caveat(&self) -> Option<&'static str> {
         match self.rewrite.as_ref().ok()? {
-            Rewrite::Shell(rewrite) | Rewrite::Recipe(rewrite) | Rewrite::PackageShell(rewrite, _) => {
-                rewrite.form.caveat()
-            }
+            Rewrite::Shell(rewrite, _) => rewrite.form.caveat(),
             Rewrite::Library(rewrite) => Some(rewrite.limit()),
             Rewrite::Package(_) => {
                 Some("what the scripts launch then finds the name of the outer script in `npm_lifecycle_event`")
@@ -172,9 +166,9 @@ impl Edit {
     /// Why the file is not edited.
     pub fn splices(&self, text: &[u8]) -> Result<Vec<Splice>, EditRefusal> {
         let splices = match self.rewrite.as_ref().map_err(Clone::clone)? {
-            Rewrite::Shell(rewrite) => rewrite.splices(text, Some(self.line))?,
-            Rewrite::Recipe(rewrite) => embedded::in_recipe(rewrite, text, self.line)?,
-            Rewrite::PackageShell(rewrite, command) => embedded::in_package(rewrite, command, text)?,
+            Rewrite::Shell(rewrite, Host::Script) => rewrite.splices(text, Some(self.line))?,
+            Rewrite::Shell(rewrite, Host::Recipe) => embedded::in_recipe(rewrite, text, self.line)?,
+            Rewrite::Shell(rewrite, Host::Package(command)) => embedded::in_package(rewrite, command, text)?,
             Rewrite::Make(rewrite) => rewrite.splices(text)?,
             Rewrite::Directory => directories::splices(text, self.line)?,
             Rewrite::Package(rewrite) => rewrite.splices(text)?,
@@ -192,6 +186,17 @@ fn in_order(mut splices: Vec<Splice>) -> Result<Vec<Splice>, EditRefusal> {
     splices.dedup();
     let overlap = splices.windows(2).any(|two| two[0].range.end > two[1].range.start);
     if overlap { refuse("one of the calls is an argument of another one") } else { Ok(splices) }
+}
+
+/// Returns where the line of a position begins.
+fn line_start(text: &[u8], at: usize) -> usize {
+    text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1)
+}
+
+/// Returns where the line of a position ends, without its newline.
+fn line_end(text: &[u8], at: usize) -> usize {
+    let at = at.min(text.len());
+    text[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |length| at + length)
 }
 
 /// Returns the part of a text that is different in another one.

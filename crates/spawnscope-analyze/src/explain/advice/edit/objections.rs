@@ -5,7 +5,7 @@
 use super::line_each::answers_each_line;
 use super::many::is_kept;
 use super::shell::can_be;
-use super::{Edit, Form, OneCall, Rewrite, ShellRewrite, embedded};
+use super::{Edit, Form, Host, OneCall, Rewrite, embedded};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::shared_line::arguments_of;
@@ -73,16 +73,14 @@ pub(in crate::explain::advice) fn to_launches(
 impl Edit {
     /// Returns why the fix of this edit is wrong, however it is written, as the file shows.
     pub(in crate::explain::advice) fn objection(&self, text: &[u8], one_call: OneCall) -> Option<String> {
-        let of = |rewrite: &ShellRewrite, code: &[u8], line| {
-            let is_merged = matches!(rewrite.form, Form::Many | Form::Read);
-            let calls: Vec<Vec<Vec<u8>>> = rewrite.calls.iter().cloned().collect();
-            is_merged.then(|| to_calls(code, &rewrite.program, &calls, one_call, line))?
-        };
-        match self.rewrite.as_ref().ok()? {
-            Rewrite::Shell(rewrite) => of(rewrite, text, Some(self.line)),
-            Rewrite::Recipe(rewrite) => of(rewrite, &embedded::recipe_at(text, self.line)?, None),
-            Rewrite::PackageShell(rewrite, command) => of(rewrite, command, None),
-            _ => None,
+        let Ok(Rewrite::Shell(rewrite, host)) = &self.rewrite else { return None };
+        matches!(rewrite.form, Form::Many | Form::Read).then_some(())?;
+        let calls: Vec<Vec<Vec<u8>>> = rewrite.calls.iter().cloned().collect();
+        let of = |code: &[u8], line| to_calls(code, &rewrite.program, &calls, one_call, line);
+        match host {
+            Host::Script => of(text, Some(self.line)),
+            Host::Recipe => of(&embedded::recipe_at(text, self.line)?, None),
+            Host::Package(command) => of(command, None),
         }
     }
 }

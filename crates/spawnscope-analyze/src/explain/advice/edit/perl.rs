@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::command::{Command, CommandWord, FoundLaunch, Piece, Usage, line_start, split, split_code, string_length};
-use super::{EditRefusal, Splice, refuse, splice};
+use super::command::{Command, CommandWord, FoundLaunch, Piece, Usage, split, split_code, string_length};
+use super::{EditRefusal, Splice, line_start, refuse, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::words::contains;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::command::{Command, CommandWord, FoundLaunch, Piece, Usage, line_start, split, split_code};
-use super::{EditRefusal, Splice, refuse, splice};
+use super::command::{Command, CommandWord, FoundLaunch, Piece, Usage, split, split_code};
+use super::{EditRefusal, Splice, line_end, line_start, refuse, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::words::{Words, contains};
 
@@ -90,8 +90,7 @@ const OPTIONS: Words = Words(
 /// Returns the launch that a call makes. `None` if its command or the use of its result is not plain.
 fn launch(text: &[u8], call: &Call<'_>) -> Option<FoundLaunch> {
     let (first, options) = call.arguments.split_first()?;
-    let compact = |range: &Range<usize>| text[range.clone()].iter().copied().filter(|byte| *byte != b' ').collect();
-    let options: Vec<Vec<u8>> = options.iter().map(compact).collect();
+    let options: Vec<Vec<u8>> = options.iter().map(|range| compact(text, range)).collect();
     let has = |names: Words| options.iter().any(|option| names.contains(option));
     let is_imported = contains(text, b"from subprocess import");
     let function = match call.function.strip_prefix(b"subprocess.") {
@@ -249,7 +248,7 @@ pub(super) fn value(word: &CommandWord) -> Option<String> {
 /// Whether a call is a whole statement, whose result is not used.
 fn is_statement(text: &[u8], call: &Call<'_>) -> bool {
     let before = &text[line_start(text, call.range.start)..call.range.start];
-    let after = text[call.range.end..].split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
+    let after = text[call.range.end..line_end(text, call.range.end)].trim_ascii();
     call.depth == 0 && before.trim_ascii().is_empty() && (after.is_empty() || after.starts_with(b"#"))
 }
 
@@ -304,12 +303,14 @@ fn identifier_length(text: &[u8]) -> usize {
 /// Returns where the argument `shell=True` is, in a call of `subprocess`.
 fn shell_argument(text: &[u8], call: &Call<'_>) -> Option<Range<usize>> {
     let function = call.function.strip_prefix(b"subprocess.").unwrap_or(call.function);
-    let is_true = |range: &&Range<usize>| {
-        let argument = &text[(*range).clone()];
-        argument.iter().copied().filter(|byte| *byte != b' ').collect::<Vec<u8>>() == b"shell=True"
-    };
+    let is_true = |range: &&Range<usize>| compact(text, range) == b"shell=True";
     let has_executable = call.arguments.iter().any(|range| text[range.clone()].starts_with(b"executable"));
     call.arguments.iter().skip(1).find(is_true).filter(|_| FUNCTIONS.contains(&function) && !has_executable).cloned()
+}
+
+/// Returns an argument without blanks.
+fn compact(text: &[u8], range: &Range<usize>) -> Vec<u8> {
+    text[range.clone()].iter().copied().filter(|byte| *byte != b' ').collect()
 }
 
 /// Returns all calls of a program. `None` if the program cannot be read.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::around::{checks_status, insertion};
+use super::around::{checks_status, declared, insertion};
 use super::form::{Form, Operand, expansion, form_for};
 use super::{
     EditRefusal, Splice, difference, directories, in_order, launchers, lookup, many, once, one_line, refuse, refuse_if,
@@ -46,9 +46,9 @@ pub(super) struct FoundCall<'s, 't> {
     /// The commands of the pipeline that the command ends.
     pub(super) pipeline: Vec<usize>,
     /// The number of calls that the edit has replaced before. Each has a variable of its own.
-    number: usize,
+    pub(super) number: usize,
     /// The new code for the words of the call.
-    form: Form,
+    pub(super) form: Form,
     /// The text that is the input of the pipeline: `echo "$x" | program`, `program <<<"$x"`.
     pub(super) fed: Option<&'s Word<'t>>,
     /// The `$( )` that contains the pipeline and nothing else.
@@ -165,11 +165,13 @@ impl<'s, 't> FoundCall<'s, 't> {
         name(&self.rewrite.program)
     }
 
-    fn splices(&self) -> Result<Vec<Splice>, EditRefusal> {
+    pub(super) fn splices(&self) -> Result<Vec<Splice>, EditRefusal> {
         match &self.form {
             Form::Once => once::once(self),
-            Form::Many if self.fed.is_some() && stages::reversed(self).is_some() => self.without_reversing(),
-            Form::Many => many::many(self),
+            Form::Many => match stages::without_reversing(self) {
+                Some(splices) => splices,
+                None => many::many(self),
+            },
             Form::Read => lookup::lookup(self),
             Form::Pass => launchers::pass_many(self),
             Form::Feed => stages::without_cat(self),
@@ -180,14 +182,6 @@ impl<'s, 't> FoundCall<'s, 't> {
             _ if self.substitution.is_some() => self.in_substitution(),
             _ => self.in_place(),
         }
-    }
-
-    /// Replaces a pipeline that reverses its text twice.
-    fn without_reversing(&self) -> Result<Vec<Splice>, EditRefusal> {
-        let Some(form) = stages::reversed(self) else { return refuse("the text is not reversed twice") };
-        let rewrite = ShellRewrite { form: form.clone(), needs_one_line: true, ..self.rewrite.clone() };
-        let pipeline = vec![self.pipeline[0], self.command];
-        FoundCall { rewrite: &rewrite, form, pipeline, ..*self }.splices()
     }
 
     /// Returns the text that the program reads, and checks that nothing else leads into or out of the call.
@@ -498,15 +492,4 @@ pub(super) fn fed_word<'s, 't>(feeder: &'s Simple<'t>) -> Option<&'s Word<'t>> {
         }
         _ => None,
     }
-}
-
-/// Returns the variable of `local name=$( )`, where `$( )` is this node.
-fn declared<'w>(builtin: &Word<'_>, word: &'w Word<'_>, substitution: usize) -> Option<&'w [u8]> {
-    const BUILTINS: [&[u8]; 4] = [b"declare", b"export", b"local", b"typeset"];
-    let is_declaration = builtin.literal().is_some_and(|builtin| BUILTINS.contains(&&builtin[..]));
-    let [Part::Literal { text, .. }, Part::Substitution { node, .. }] = &word.parts[..] else { return None };
-    let name = text.strip_suffix(b"=")?;
-    let is_name =
-        name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') && !name.first()?.is_ascii_digit();
-    (is_declaration && is_name && *node == substitution).then_some(name)
 }

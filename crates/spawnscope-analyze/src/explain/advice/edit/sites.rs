@@ -30,7 +30,7 @@ pub(in crate::explain::advice) struct ShellSite<'g> {
 
 /// What a line of shell code is part of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Host {
+pub(in crate::explain::advice) enum Host {
     Script,
     /// A recipe of a makefile.
     Recipe,
@@ -141,27 +141,19 @@ impl ShellSite<'_> {
             !is_success(launch) && (launch.outcome != Outcome::Code(1) || !ANSWER_BY_STATUS.contains(program))
         });
         let is_distinct = calls.len() == launches.len();
-        let rewrite = form.map(|(form, needs_one_line)| {
-            let program = program.to_vec();
-            let failed = self.failed.clone();
-            let rewrite = ShellRewrite {
-                program,
-                calls,
-                form,
-                needs_one_line,
-                dialect,
-                has_failures,
-                has_errors,
-                others,
-                is_distinct,
-                failed,
-            };
-            match &self.host {
-                Host::Script => Rewrite::Shell(rewrite),
-                Host::Recipe => Rewrite::Recipe(rewrite),
-                Host::Package(command) => Rewrite::PackageShell(rewrite, command.clone()),
-            }
+        let rewrite = form.map(|(form, needs_one_line)| ShellRewrite {
+            program: program.to_vec(),
+            calls,
+            form,
+            needs_one_line,
+            dialect,
+            has_failures,
+            has_errors,
+            others,
+            is_distinct,
+            failed: self.failed.clone(),
         });
+        let rewrite = rewrite.map(|rewrite| Rewrite::Shell(rewrite, self.host.clone()));
         Some(Edit::of(self.key, rewrite))
     }
 }

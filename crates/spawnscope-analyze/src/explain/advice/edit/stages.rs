@@ -2,7 +2,7 @@
 //! shell can then do itself.
 
 use super::shell::FoundCall;
-use super::{EditRefusal, Form, Splice, refuse, refuse_if, splice};
+use super::{EditRefusal, Form, ShellRewrite, Splice, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Word, names};
 use crate::patterns::words::Words;
@@ -61,15 +61,15 @@ pub(super) fn last_stage(call: &FoundCall<'_, '_>) -> Option<Splice> {
     Some(splice(script.node(holder).range.clone(), text))
 }
 
-/// Returns the expansion that does the same as `echo "$x" | rev | cut -d. -f1 | rev`.
-pub(super) fn reversed(call: &FoundCall<'_, '_>) -> Option<Form> {
-    let [_, first, cut, last] = call.pipeline[..] else { return None };
+/// `x=$(echo "$y" | rev | cut -d. -f1 | rev)` becomes `x=${y##*.}`. `None` for other calls.
+pub(super) fn without_reversing(call: &FoundCall<'_, '_>) -> Option<Result<Vec<Splice>, EditRefusal>> {
+    let ([feeder, first, cut, last], true) = (&call.pipeline[..], call.fed.is_some()) else { return None };
     let words = |command: usize| {
         let simple = call.script.simple(command).filter(|simple| simple.redirections.is_empty())?;
         Some(name(&simple.words.iter().map(Word::literal).collect::<Option<Vec<_>>>()?.concat()))
     };
-    (last == call.command && words(first)? == "rev" && words(last)? == "rev").then_some(())?;
-    let cut = words(cut)?;
+    (*last == call.command && words(*first)? == "rev" && words(*last)? == "rev").then_some(())?;
+    let cut = words(*cut)?;
     let options = cut.strip_prefix("cut")?;
     let step = [("-f1", "##*", ""), ("-f2-", "%", "*")].into_iter().find_map(|(fields, before, after)| {
         let first = || options.strip_prefix(fields)?.strip_prefix("-d");
@@ -77,5 +77,7 @@ pub(super) fn reversed(call: &FoundCall<'_, '_>) -> Option<Form> {
         let is_plain = delimiter.len() == 1 && " ./_-:,@=+".contains(delimiter);
         is_plain.then(|| format!("{before}{delimiter}{after}"))
     })?;
-    Some(Form::of_input([step]))
+    let form = Form::of_input([step]);
+    let rewrite = ShellRewrite { form: form.clone(), needs_one_line: true, ..call.rewrite.clone() };
+    Some(FoundCall { rewrite: &rewrite, form, pipeline: vec![*feeder, *last], ..*call }.splices())
 }

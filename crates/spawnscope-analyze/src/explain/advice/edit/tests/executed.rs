@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use super::Calls;
-use crate::explain::advice::edit::{Edit, Form, Operand, Rewrite, spliced};
+use crate::explain::advice::edit::{Edit, Form, Host, Operand, Rewrite, spliced};
 use crate::patterns::shells::Dialect;
 
 const NAMES: [&str; 6] = ["plain", "with space", "-leading", "star*", "quote'd", "x.c"];
@@ -52,7 +52,7 @@ pub(in crate::explain::advice) fn check(
     if shells == ["dash"] {
         calls.dialect = Dialect::Posix;
     }
-    let rewrite = Ok(Rewrite::Shell(calls));
+    let rewrite = Ok(Rewrite::Shell(calls, Host::Script));
     let line = 1 + script.lines().position(|line| line.contains(program)).unwrap() as u32;
     let edit = Edit { file: b"script".to_vec(), directory: None, line, rewrite };
     let splices = edit.splices(script.as_bytes()).unwrap_or_else(|refusal| panic!("{script}: {refusal}"));

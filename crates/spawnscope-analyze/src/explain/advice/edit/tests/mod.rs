@@ -6,7 +6,7 @@ mod programs;
 
 use std::collections::BTreeSet;
 
-use super::{Edit, Form, Operand, Rewrite, ShellRewrite, spliced};
+use super::{Edit, Form, Host, Operand, Rewrite, ShellRewrite, spliced};
 use crate::patterns::shells::Dialect;
 
 /// Recorded calls of a program, and what replaces them.
@@ -47,7 +47,7 @@ impl Calls {
     }
 
     pub(super) fn edit(&self, line: u32, script: &str) -> Result<String, String> {
-        let rewrite = Ok(Rewrite::Shell(self.rewrite.clone()));
+        let rewrite = Ok(Rewrite::Shell(self.rewrite.clone(), Host::Script));
         let edit = Edit { file: b"a.sh".to_vec(), directory: None, line, rewrite };
         let splices = edit.splices(script.as_bytes()).map_err(|refusal| refusal.to_string())?;
         Ok(String::from_utf8(spliced(script.as_bytes(), &splices)).unwrap())
