@@ -36,9 +36,11 @@ fn is_shell_line(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let forks = all.iter().filter(|index| context.launch(**index).execs.is_empty()).count();
     let executed = all.iter().filter(|index| !context.launch(**index).execs.is_empty());
     let small = executed.clone().filter(|index| context.small_work.is_mostly_tax_by_cpu_time(**index as usize)).count();
+    let is_reversed = reverses_twice(context, all);
     let can_replace = |index: &u32| {
         let launch = context.launch(*index);
-        launch.execs.is_empty() || launch.execs.len() == 1 && builtin::functions_or_code(context, *index)
+        let is_known = is_reversed && launch.command.name == b"rev" || builtin::functions_or_code(context, *index);
+        launch.execs.is_empty() || launch.execs.len() == 1 && is_known
     };
     programs.len() + usize::from(forks > 0) > 1
         && !programs.is_empty()
@@ -46,6 +48,12 @@ fn is_shell_line(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
         && small * 100 >= executed.count() * MIN_SMALL_PERCENT
         && all.iter().all(can_replace)
         && context.spent_on(&tops(context, all)) >= context.share_of_wall(MIN_SHARE)
+}
+
+/// Whether a line looks for the last field of a text: `rev | cut -d. -f1 | rev`.
+fn reverses_twice(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let count = |program: &[u8]| all.iter().filter(|index| context.launch(**index).command.name == program).count();
+    count(b"cut") > 0 && count(b"rev") == 2 * count(b"cut")
 }
 
 fn programs<'a>(context: &RuleContext<'_, 'a>, all: &[u32]) -> BTreeSet<&'a [u8]> {
@@ -69,7 +77,10 @@ fn general(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<String> {
         let own = builtin::code_for(context, *index).or_else(functions)?;
         Some(format!("  {}: {own}", name(context.launch(*index).command.name)))
     };
-    let lines: BTreeSet<String> = all.iter().filter_map(line).collect();
+    let lines: BTreeSet<String> = match reverses_twice(context, all) {
+        true => ["  $(echo \"$x\" | rev | cut -d. -f1 | rev)  ->  ${x##*.}".to_owned()].into(),
+        false => all.iter().filter_map(line).collect(),
+    };
     ["do the work of the line without launches:".to_owned()].into_iter().chain(lines).collect()
 }
 
