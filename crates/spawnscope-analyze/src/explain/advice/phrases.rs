@@ -8,6 +8,11 @@ pub(super) use spawnscope_data::units::time;
 pub(super) const INPUTS: &str = "INPUT...";
 /// Ends a fix that may also be one launch.
 pub(super) const OR_ALL: &str = ", or pass all inputs to one launch";
+/// Limits of the code that replaces a filter. An edit finds out from the script whether they hold.
+pub(super) const CHECKED_LIMITS: [&str; 2] = [VARIABLE_LIMIT, ONE_LINE_LIMIT];
+pub(super) const VARIABLE_LIMIT: &str =
+    "only for the text of a variable; read files and the output of other programs into a variable first";
+pub(super) const ONE_LINE_LIMIT: &str = "only for text of one line: the program handles each line separately";
 /// Maximum number of columns of a replacement on one line, so that it fits on a narrow page.
 const MAX_COLUMNS: usize = 70;
 

@@ -1,7 +1,7 @@
 //! A shell's call of a small program, and the shell code that replaces the call.
 
 pub(super) use crate::explain::advice::edit::{Form, Operand};
-use crate::explain::advice::phrases::quoted;
+use crate::explain::advice::phrases::{ONE_LINE_LIMIT, VARIABLE_LIMIT, quoted};
 use crate::patterns::shells::Dialect;
 
 /// The arguments of a program and its context in the script.
@@ -188,9 +188,6 @@ impl Substitute {
     }
 }
 
-/// What an edit finds out from the script, so that it need not be said beside one.
-pub(in crate::explain::advice) const CHECKED_LIMITS: [&str; 2] = [VARIABLE_LIMIT, ONE_LINE_LIMIT];
-
 /// Differences between a replacement and the `$(echo ...)` in the replaced code.
 const ECHO_DIFFERS: &str = "unlike `$(echo)`, the replacement keeps newlines at the end, and what echo interprets (-n, -e; in sh, backslashes)";
 
@@ -198,10 +195,7 @@ pub(super) const BASENAME_LIMIT: &str =
     "`${p##*/}` turns a path that ends with a slash into nothing: remove the slash first with `${p%/}`";
 pub(super) const NEWLINES_LIMIT: &str =
     "the replacement keeps newlines at the end of a name, whereas `$( )` removes them";
-const VARIABLE_LIMIT: &str =
-    "only for the text of a variable; read files and the output of other programs into a variable first";
 
-const ONE_LINE_LIMIT: &str = "only for text of one line: the program handles each line separately";
 pub(super) const TEXT_LIMIT: &str = "a variable in the pattern is compared as text";
 
 /// Whether no character of a text is special in regular expressions or in single quotes.

@@ -27,7 +27,6 @@ use crate::patterns::shells::{Dialect, needless_shell};
 use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
-pub(in crate::explain::advice) use call::CHECKED_LIMITS;
 use call::{Call, Effect, Substitute};
 pub(in crate::explain::advice) use edits::edits;
 use row::{Row, TABLE};
