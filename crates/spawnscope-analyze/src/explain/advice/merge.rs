@@ -102,11 +102,12 @@ pub(super) fn sort(all: &mut [Advice], wall: Nanos) {
         let saving = Reverse((advice.likely_saving(), advice.saving));
         (class(advice), saving, advice.finding.rule, advice.finding.title.clone())
     });
-    // Of fixes that save about as much, one about more launches comes first. Noise decides which saves more.
+    // Of fixes whose savings overlap, one about more launches comes first: noise decides which seems to save more.
     let mut rest = all;
     while let Some(first) = rest.first() {
-        let (of_first, least) = (class(first), first.likely_saving().0 as f64 * ABOUT_AS_MUCH);
-        let is_alike = |advice: &&Advice| class(advice) == of_first && advice.likely_saving().0 as f64 >= least;
+        let (of_first, [_, low, _]) = (class(first), first.saving);
+        let least = low.0.max((first.likely_saving().0 as f64 * ABOUT_AS_MUCH) as u64);
+        let is_alike = |advice: &&Advice| class(advice) == of_first && advice.likely_saving().0 >= least;
         let alike = rest.iter().take_while(is_alike).count();
         rest[..alike].sort_by_key(|advice| Reverse(advice.finding.launches.len()));
         rest = &mut rest[alike..];
