@@ -216,6 +216,12 @@ pub(super) fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
         let label = if shown.len() == 2 { "Both" } else { "Together" };
         print_subject(page, label, "", &saving, room);
     }
+    if detail.has_legend && !shown.is_empty() {
+        let unrecorded = advices.unrecorded;
+        let of = format!("; shares of {}, without recording", units::time(unrecorded));
+        let is_other = units::time(unrecorded) != units::time(report.wall);
+        page.sentence(2, QUIET, &format!("predicted, with 95 % intervals{}", if is_other { &of } else { "" }));
+    }
 }
 
 fn label_span(label: &str) -> super::page::Span {

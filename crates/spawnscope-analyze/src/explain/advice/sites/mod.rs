@@ -32,6 +32,8 @@ const MAX_SITES_IF_LARGE: usize = 4;
 const MAX_EXAMINED: usize = 4 * MAX_SITES;
 /// A recording with at least this many launches is large.
 const MIN_LARGE_LAUNCHES: usize = 20_000;
+/// A fix saves at most this part of what the launches take.
+const SPENT: f64 = 1.1;
 /// A site explains another one around it if it holds at least this share of the other's time on the critical path.
 const MAJORITY: f64 = 0.5;
 
@@ -93,6 +95,13 @@ impl Answer {
         let cures = self.cures.into_iter().zip(predictions).map(|(cure, prediction)| {
             let [expected, low, high] = prediction.saving();
             let mut saving = [expected.since(cure.kept), low.since(cure.kept), high];
+            // What launches take differs between runs, but hardly by more.
+            let changed: BTreeSet<u32> =
+                cure.finding.changes.iter().flat_map(|change| &change.launches).copied().collect();
+            let spent = context.spent_on(&changed.into_iter().collect::<Vec<_>>());
+            if spent >= saving[0] {
+                saving[2] = saving[2].min(Nanos((spent.0 as f64 * SPENT) as u64));
+            }
             if cure.is_open {
                 saving[2] = high.max(dependent);
                 saving = saving.map(|time| time.min(limit));

@@ -222,14 +222,19 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
 /// A program that takes many files, which the launches got one by one or a few at a time.
 fn of_list(context: &RuleContext<'_, '_>, site: &Site<'_>, list: &str, differing: usize) -> Cure {
     let all = &site.launches;
-    let is_shell = Runtime::of_parent(context.forest(), all[0]) == Runtime::Shell;
+    let runtime = Runtime::of_parent(context.forest(), all[0]);
     let option = batch_option(context, (context.launch(all[0]).command.name, site.parent), b"", all, MAX_BATCH);
     let with = if differing > 1 { " with a few files each" } else { " with one file each" };
     let finding = finding(context, site, MANY, with, all.clone())
         .fix("pass all files to one launch:")
-        .fix(match is_shell {
-            true => format!("  printf '%s\\0' FILES...   in the loop, and after it:  done | xargs -0r {list} --"),
-            false => format!("  {list} -- FILES..."),
+        .fix(match runtime {
+            Runtime::Shell => {
+                format!("  printf '%s\\0' FILES...   in the loop, and after it:  done | xargs -0r {list} --")
+            }
+            Runtime::Make => {
+                format!("  {list} -- $^   in the recipe of one target, of which the files are the prerequisites")
+            }
+            _ => format!("  {list} -- FILES..."),
         })
         .one_call(OneCall::Inputs)
         .limits(format!(

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Cure, ONCE, finding, removing};
+use super::{Cure, ONCE, finding, removing, shared_line};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::functions::functions;
 use crate::explain::advice::languages::language;
@@ -123,14 +123,15 @@ fn runtime_of(exec: &Exec<'_>) -> Runtime {
 fn fix(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<String> {
     let runtime = Runtime::of_parent(context.forest(), all[0]);
     let is_directory = context.launch(all[0]).execs.last().is_some_and(is_idempotent);
+    let own = shared_line(context, all).and_then(|line| line.words().last()?.map(str::to_owned));
+    let directory = own.unwrap_or_else(|| "$(DIR)".to_owned());
     let lines: &[&str] = match (runtime, is_directory) {
         (_, true) if functions(context, all[0]).is_some() => {
             &["create each directory once, without a launch:", functions(context, all[0]).unwrap_or_default()]
         }
         (Runtime::Make, true) => &[
-            "make the directory a prerequisite, which make checks without a launch:",
-            "  $(OBJECTS): | $(DIR)",
-            "  $(DIR): ; mkdir -p $@",
+            "instead of this line, make the directory a prerequisite, which make checks without a launch:",
+            &format!("  TARGETS: | {directory}   and   {directory}: ; mkdir -p $@"),
         ],
         (_, true) => &[
             "create all directories with one launch before the loop, or test first:",
