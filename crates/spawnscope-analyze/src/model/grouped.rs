@@ -22,7 +22,10 @@ impl<T> GroupedItems<T> {
         for owner in 0..owners {
             starts[owner + 1] += starts[owner];
         }
-        GroupedItems { items: owned.into_iter().map(|(_, item)| item).collect(), starts }
+        let mut items: Vec<T> = owned.into_iter().map(|(_, item)| item).collect();
+        // The items take over the memory of the owned ones.
+        items.shrink_to_fit();
+        GroupedItems { items, starts }
     }
 
     /// Returns the items of one owner. Empty for an unknown owner.

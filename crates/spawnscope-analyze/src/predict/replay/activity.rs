@@ -40,6 +40,27 @@ const SUPERVISE: u16 = 8;
 const FAULTS: u16 = 9;
 
 impl Stage {
+    /// Number of bits of a packed stage.
+    pub(super) const PACKED_BITS: u32 = 7;
+    /// The packed exec number of work before the first exec. Few processes have as many execs.
+    const PACKED_BEFORE_EXECS: u16 = 7;
+
+    /// Packs the stage. `None` when it does not fit.
+    pub(super) fn packed(self) -> Option<u32> {
+        let (kind, exec) = (self.0 & ((1 << KIND_BITS) - 1), self.0 >> KIND_BITS);
+        let exec = if self.is_before_execs() {
+            Some(Stage::PACKED_BEFORE_EXECS)
+        } else {
+            Some(exec).filter(|exec| *exec < Stage::PACKED_BEFORE_EXECS)
+        };
+        Some(u32::from(exec? << KIND_BITS | kind))
+    }
+
+    pub(super) fn of_packed(packed: u32) -> Stage {
+        let is_before = packed as u16 >> KIND_BITS == Stage::PACKED_BEFORE_EXECS;
+        Stage(packed as u16 | if is_before { (BEFORE_EXECS as u16) << KIND_BITS } else { 0 })
+    }
+
     /// Returns the stage for a phase after exec number `exec`, from 0.
     pub fn new(phase: Phase, exec: usize) -> Stage {
         let exec = exec.min(BEFORE_EXECS) as u16;

@@ -1,7 +1,6 @@
 //! Programs: the steps of each recorded thread, without the times at which they happened.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 
 use super::contention::CpuWaits;
 use super::steps::{Step, Steps, Token};
@@ -57,10 +56,10 @@ impl Programs {
 
     /// Adds the program of the next thread. `write` appends its steps.
     pub(super) fn add(&mut self, write: impl FnOnce(&mut Steps)) {
-        write(&mut self.steps);
         let thread = self.ends.len() as ThreadIndex;
-        self.ends.push(self.steps.len() as u32);
         let launch = self.launch_of[thread as usize];
+        write(&mut self.steps);
+        self.ends.push(self.steps.len() as u32);
         let is_independent = self.steps_of(thread).all(|step| is_independent(step, launch));
         self.is_independent.push(is_independent);
         let supervision = Supervision::of(self.steps_of(thread), launch);
@@ -70,12 +69,13 @@ impl Programs {
     }
 
     pub fn steps_of(&self, thread: ThreadIndex) -> impl Iterator<Item = Step> + '_ {
-        self.range(thread).map(|index| self.steps.get(index))
+        let launch = self.launch_of[thread as usize];
+        (self.start(thread)..self.end(thread)).map(move |index| self.steps.get(index, launch))
     }
 
     pub(crate) fn step(&self, thread: ThreadIndex, index: usize) -> Option<Step> {
         let index = self.start(thread) + index;
-        (index < self.ends[thread as usize] as usize).then(|| self.steps.get(index))
+        (index < self.end(thread)).then(|| self.steps.get(index, self.launch_of[thread as usize]))
     }
 
     /// Returns the CPU time of the steps from `index` on that use nothing but a CPU, up to `limit`,
@@ -90,7 +90,7 @@ impl Programs {
         if self.is_mortal(thread) {
             return (Nanos(0), 0);
         }
-        self.steps.cpu_in(self.start(thread) + index..self.ends[thread as usize] as usize, limit, is_recorded)
+        self.steps.cpu_in(self.start(thread) + index..self.end(thread), limit, is_recorded)
     }
 
     /// Whether another thread may kill this one, after any step.
@@ -102,8 +102,8 @@ impl Programs {
         thread.checked_sub(1).map_or(0, |before| self.ends[before as usize] as usize)
     }
 
-    fn range(&self, thread: ThreadIndex) -> Range<usize> {
-        self.start(thread)..self.ends[thread as usize] as usize
+    fn end(&self, thread: ThreadIndex) -> usize {
+        self.ends[thread as usize] as usize
     }
 }
 

@@ -1,6 +1,6 @@
 //! Steps of a thread: run for a while, wake a thread, wait for another thread. Most steps have an
 //! activity, the launch and phase that they belong to, by which adjustments select them. Sequences
-//! of steps are packed into a third of the memory, because a recording has about twenty steps per
+//! of steps are packed into a quarter of the memory, because a recording has about thirty steps per
 //! launch, which stay in memory while changes are tried.
 
 use std::ops::Range;
@@ -61,20 +61,23 @@ pub(super) struct Steps {
     unpacked: Vec<Step>,
     /// For each token, the duration of the recorded wait. Only one step waits for a token.
     waits: Vec<u32>,
+    /// For each sleep, its duration and the index of its external wait.
+    sleeps: Vec<(u32, u8)>,
     /// The distinct external waits, of which there are few.
     external_waits: Vec<ExternalWait>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct PackedStep {
-    /// A duration, a token, a thread, or the index of the unpacked step.
+    /// A duration, a token, a thread, or the index of the sleep or of the unpacked step.
     number: u32,
-    launch: u32,
-    stage: Stage,
-    kind: StepKind,
-    /// For a sleep, the index of its external wait.
-    external_wait: u8,
+    /// From the lowest bit: the kind, the stage, and by how much the index of the activity's launch exceeds that of the
+    /// thread's own.
+    rest: u32,
 }
+
+const KIND_BITS: u32 = 4;
+const DISTANCE_BIT: u32 = KIND_BITS + Stage::PACKED_BITS;
 
 #[derive(Clone, Copy, Debug)]
 enum StepKind {
@@ -91,6 +94,21 @@ enum StepKind {
     Unpacked,
 }
 
+/// The kinds by their numbers.
+const KINDS: [StepKind; 11] = [
+    StepKind::Run,
+    StepKind::Record,
+    StepKind::Lose,
+    StepKind::Wait,
+    StepKind::Sleep,
+    StepKind::Check,
+    StepKind::Wake,
+    StepKind::Spawn,
+    StepKind::Kill,
+    StepKind::Killed,
+    StepKind::Unpacked,
+];
+
 impl Steps {
     pub(super) fn len(&self) -> usize {
         self.packed.len()
@@ -100,19 +118,21 @@ impl Steps {
         self.packed.reserve(count);
     }
 
-    pub(super) fn push(&mut self, step: Step) {
-        let packed = self.pack(step).unwrap_or_else(|| {
+    /// Adds a step of a thread of this launch.
+    pub(super) fn push(&mut self, step: Step, launch: u32) {
+        let packed = self.pack(step, launch).unwrap_or_else(|| {
             self.unpacked.push(step);
             PackedStep::number(StepKind::Unpacked, self.unpacked.len() as u32 - 1)
         });
         self.packed.push(packed);
     }
 
+    /// Returns a step of a thread of this launch.
     #[inline]
-    pub(super) fn get(&self, index: usize) -> Step {
+    pub(super) fn get(&self, index: usize, launch: u32) -> Step {
         let packed = self.packed[index];
-        let (span, activity) = (Nanos(u64::from(packed.number)), packed.activity());
-        match packed.kind {
+        let (span, activity) = (Nanos(u64::from(packed.number)), packed.activity(launch));
+        match packed.kind() {
             StepKind::Run => Step::Run(span, activity),
             StepKind::Record => Step::Record(span, activity),
             StepKind::Lose => Step::Lose(span, activity),
@@ -120,7 +140,10 @@ impl Steps {
                 let span = self.waits[packed.number as usize];
                 Step::Wait(packed.number, activity, Nanos(u64::from(span)))
             }
-            StepKind::Sleep => Step::Sleep(span, activity, self.external_waits[usize::from(packed.external_wait)]),
+            StepKind::Sleep => {
+                let (span, external_wait) = self.sleeps[packed.number as usize];
+                Step::Sleep(Nanos(u64::from(span)), activity, self.external_waits[usize::from(external_wait)])
+            }
             StepKind::Check => Step::Check(packed.number),
             StepKind::Wake => Step::Wake(packed.number),
             StepKind::Spawn => Step::Spawn(packed.number),
@@ -136,7 +159,7 @@ impl Steps {
     pub(super) fn cpu_in(&self, range: Range<usize>, limit: Nanos, is_recorded: bool) -> (Nanos, usize) {
         let (mut sum, mut count) = (0, 0);
         for packed in &self.packed[range] {
-            let span = match packed.kind {
+            let span = match packed.kind() {
                 StepKind::Run => u64::from(packed.number),
                 StepKind::Record => u64::from(packed.number) * u64::from(is_recorded),
                 _ => break,
@@ -149,23 +172,26 @@ impl Steps {
         (Nanos(sum), count)
     }
 
-    fn pack(&mut self, step: Step) -> Option<PackedStep> {
+    fn pack(&mut self, step: Step, own: u32) -> Option<PackedStep> {
         match step {
-            Step::Run(span, activity) => PackedStep::span(StepKind::Run, span, activity),
-            Step::Record(span, activity) => PackedStep::span(StepKind::Record, span, activity),
-            Step::Lose(span, activity) => PackedStep::span(StepKind::Lose, span, activity),
+            Step::Run(span, activity) => PackedStep::span(StepKind::Run, span, activity, own),
+            Step::Record(span, activity) => PackedStep::span(StepKind::Record, span, activity, own),
+            Step::Lose(span, activity) => PackedStep::span(StepKind::Lose, span, activity, own),
             Step::Wait(token, activity, span) => {
                 let span = u32::try_from(span.0).ok()?;
+                let packed = PackedStep::with_activity(StepKind::Wait, token, activity, own)?;
                 if self.waits.len() <= token as usize {
                     self.waits.resize(token as usize + 1, 0);
                 }
                 self.waits[token as usize] = span;
-                Some(PackedStep::with_activity(StepKind::Wait, token, activity))
+                Some(packed)
             }
             Step::Sleep(span, activity, external_wait) => {
-                let packed = PackedStep::span(StepKind::Sleep, span, activity)?;
+                let span = u32::try_from(span.0).ok()?;
+                let packed = PackedStep::with_activity(StepKind::Sleep, self.sleeps.len() as u32, activity, own)?;
                 let external_wait = self.number_of(external_wait)?;
-                Some(PackedStep { external_wait, ..packed })
+                self.sleeps.push((span, external_wait));
+                Some(packed)
             }
             Step::Check(token) => Some(PackedStep::number(StepKind::Check, token)),
             Step::Wake(token) => Some(PackedStep::number(StepKind::Wake, token)),
@@ -189,20 +215,30 @@ impl Steps {
 
 impl PackedStep {
     /// Packs a step with a duration. `None` when it does not fit.
-    fn span(kind: StepKind, span: Nanos, activity: Activity) -> Option<PackedStep> {
-        Some(PackedStep::with_activity(kind, u32::try_from(span.0).ok()?, activity))
+    fn span(kind: StepKind, span: Nanos, activity: Activity, own: u32) -> Option<PackedStep> {
+        PackedStep::with_activity(kind, u32::try_from(span.0).ok()?, activity, own)
     }
 
-    fn with_activity(kind: StepKind, number: u32, Activity { launch, stage }: Activity) -> PackedStep {
-        PackedStep { launch, stage, ..PackedStep::number(kind, number) }
+    fn with_activity(kind: StepKind, number: u32, activity: Activity, own: u32) -> Option<PackedStep> {
+        let distance =
+            activity.launch.checked_sub(own).filter(|distance| *distance >> (u32::BITS - DISTANCE_BIT) == 0)?;
+        let rest = distance << DISTANCE_BIT | activity.stage.packed()? << KIND_BITS | kind as u32;
+        Some(PackedStep { number, rest })
     }
 
     fn number(kind: StepKind, number: u32) -> PackedStep {
-        PackedStep { number, launch: 0, stage: Stage::default(), kind, external_wait: 0 }
+        PackedStep { number, rest: kind as u32 }
     }
 
-    fn activity(self) -> Activity {
-        Activity { launch: self.launch, stage: self.stage }
+    #[inline]
+    fn kind(self) -> StepKind {
+        KINDS[(self.rest & ((1 << KIND_BITS) - 1)) as usize]
+    }
+
+    #[inline]
+    fn activity(self, own: u32) -> Activity {
+        let stage = Stage::of_packed(self.rest >> KIND_BITS & ((1 << Stage::PACKED_BITS) - 1));
+        Activity { launch: own.wrapping_add(self.rest >> DISTANCE_BIT), stage }
     }
 }
 
@@ -212,13 +248,25 @@ mod tests {
     use crate::model::phases::Phase;
     use spawnscope_data::rows::TextId;
 
+    /// The steps of a thread of launch 7.
+    fn packed(all: &[Step]) -> Steps {
+        let mut steps = Steps::default();
+        all.iter().for_each(|step| steps.push(*step, 7));
+        assert_eq!((0..steps.len()).map(|index| steps.get(index, 7)).collect::<Vec<_>>(), all);
+        steps
+    }
+
     #[test]
     fn packing_steps_does_not_change_them() {
         let activity = Activity { launch: 7, stage: Stage::new(Phase::Load, 3) };
+        let child = |distance: u32| Activity { launch: 7 + distance, ..activity };
         let (short, long) = (Nanos(5), Nanos(1 << 40));
         let all = [
             Step::Run(short, activity),
             Step::Run(long, activity),
+            Step::Run(short, child((1 << 21) - 1)),
+            Step::Run(short, child(1 << 21)),
+            Step::Run(short, Activity { launch: 6, ..activity }),
             Step::Record(short, activity),
             Step::Lose(Nanos(u64::from(u32::MAX)), activity),
             Step::Wait(9, activity, short),
@@ -234,10 +282,10 @@ mod tests {
             Step::Kill(5),
             Step::Killed,
         ];
-        let mut steps = Steps::default();
-        all.iter().for_each(|step| steps.push(*step));
-        assert_eq!((0..steps.len()).map(|index| steps.get(index)).collect::<Vec<_>>(), all);
-        assert_eq!(size_of::<PackedStep>(), 12);
+        let steps = packed(&all);
+        assert_eq!((size_of::<PackedStep>(), steps.unpacked.len()), (8, 7));
+        let stages = [0, 6, 7, 100, usize::MAX].map(|exec| Stage::new(Phase::Run, exec));
+        packed(&stages.map(|stage| Step::Run(short, Activity { launch: 7, stage })));
     }
 
     #[test]
@@ -245,9 +293,7 @@ mod tests {
         let (launch, stage) = (7, Stage::new(Phase::Run, 0));
         let waits = (0..300).map(|name| ExternalWait::Process(Some(TextId(name))));
         let all: Vec<Step> = waits.map(|wait| Step::Sleep(Nanos(1), Activity { launch, stage }, wait)).collect();
-        let mut steps = Steps::default();
-        all.iter().for_each(|step| steps.push(*step));
-        assert_eq!((0..steps.len()).map(|index| steps.get(index)).collect::<Vec<_>>(), all);
+        let steps = packed(&all);
         assert_eq!((steps.external_waits.len(), steps.unpacked.len()), (256, 44));
     }
 }

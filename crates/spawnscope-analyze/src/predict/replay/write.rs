@@ -58,6 +58,7 @@ pub(super) fn write(
                 timelines,
                 actions: thread_actions,
                 steps,
+                launch: timelines.launch_of(thread),
                 waits: &waits[tokens.clone()],
                 first_token: tokens.start as Token,
                 thread,
@@ -103,6 +104,8 @@ struct Writer<'w> {
     /// The remaining actions, in descending order.
     actions: Vec<Action>,
     steps: &'w mut Steps,
+    /// The launch that the thread belongs to.
+    launch: u32,
     /// The slice indices of this thread's recorded waits.
     waits: &'w [u32],
     /// The token of the first of them.
@@ -162,9 +165,14 @@ impl Writer<'_> {
         while let Some(action) = self.actions.pop_if(|action| action.at() <= until) {
             self.push_run(at, action.at());
             at = at.max(action.at());
-            self.steps.push(action.step(|| self.activities.at(action.at())));
+            let step = action.step(|| self.activities.at(action.at()));
+            self.push(step);
         }
         at
+    }
+
+    fn push(&mut self, step: Step) {
+        self.steps.push(step, self.launch);
     }
 
     fn push_run(&mut self, from: Nanos, to: Nanos) {
@@ -175,9 +183,9 @@ impl Writer<'_> {
             let calls = if makes_many_calls(activity) { self.call_overhead_share } else { 0.0 };
             let share = (calls + self.launch_overhead.share(activity)).min(MAX_OVERHEAD_SHARE);
             let overhead = Nanos((span.0 as f64 * share) as u64);
-            self.steps.push(Step::Run(span.since(overhead), activity));
+            self.steps.push(Step::Run(span.since(overhead), activity), self.launch);
             if overhead.0 > 0 {
-                self.steps.push(Step::Record(overhead, activity));
+                self.steps.push(Step::Record(overhead, activity), self.launch);
             }
         }
     }
@@ -197,22 +205,23 @@ impl Writer<'_> {
 
     /// Adds the steps for the time off the CPU after a slice.
     fn leave(&mut self, index: u32, slice: &SliceRow, lost: Nanos) {
-        let activity = self.activities.at(slice.off);
+        let (activity, span) = (self.activities.at(slice.off), self.span_of(slice));
         if is_by_collector(slice) {
-            return self.steps.push(Step::Record(self.span_of(slice), activity));
+            return self.push(Step::Record(span, activity));
         }
         let repeated = self.timelines.repeated_waits.get(&index).and_then(|last| self.token_of(*last));
         match (slice.reason, repeated, self.token_of(index)) {
             (LeftCpu::Created | LeftCpu::Preempted | LeftCpu::Ended, ..) => {}
-            (_, Some(token), _) => self.steps.push(Step::TimedWait(token, activity, self.span_of(slice))),
-            (_, None, Some(token)) => self.steps.push(Step::Wait(token, activity, self.span_of(slice))),
+            (_, Some(token), _) => self.push(Step::TimedWait(token, activity, span)),
+            (_, None, Some(token)) => self.push(Step::Wait(token, activity, span)),
             (_, None, None) => self.sleep(slice),
         }
         if let Some(round) = self.timelines.rounds.get(&(self.thread, slice.off)) {
-            (0..round.count).for_each(|_| self.steps.push(Step::Round(round.polling, activity)));
+            (0..round.count).for_each(|_| self.push(Step::Round(round.polling, activity)));
         }
         if let Some((from, _)) = runnable(slice).filter(|_| lost.0 > 0) {
-            self.steps.push(Step::Lose(lost, self.activities.at(from)));
+            let activity = self.activities.at(from);
+            self.push(Step::Lose(lost, activity));
         }
     }
 
@@ -226,7 +235,7 @@ impl Writer<'_> {
     fn sleep(&mut self, slice: &SliceRow) {
         let span = self.span_of(slice);
         let activity = self.activities.at(Nanos((slice.off.0 + span.0).saturating_sub(1)));
-        self.steps.push(Step::Sleep(span, activity, external_wait_of(slice)));
+        self.push(Step::Sleep(span, activity, external_wait_of(slice)));
     }
 
     /// Returns how long a thread was blocked after a slice.

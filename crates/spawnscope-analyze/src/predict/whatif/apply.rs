@@ -29,9 +29,8 @@ pub(super) struct EditedPrograms<'e> {
     #[expect(clippy::vec_box, reason = "the boxes move between `running` and this list")]
     unused: Vec<Box<RewriteState<'e>>>,
     has_ended: Vec<bool>,
-    /// For threads whose work became shorter because pauses were removed, the savings in
-    /// nanoseconds.
-    savings: Vec<(ThreadIndex, Vec<f64>)>,
+    /// By how many nanoseconds the work of a thread became shorter because pauses were removed.
+    savings: Vec<(ThreadIndex, f64)>,
 }
 
 impl<'e> EditedPrograms<'e> {
@@ -80,7 +79,7 @@ impl<'e> EditedPrograms<'e> {
         }
         // Threads end in any order, but the sum must not depend on it.
         self.savings.sort_by_key(|(thread, _)| *thread);
-        let savings = self.savings.iter().flat_map(|(_, savings)| savings);
+        let savings = self.savings.iter().map(|(_, saved)| saved);
         self.rewriter.adjustments.uncertainty_ns + UNCERTAINTY * savings.sum::<f64>()
     }
 
@@ -101,9 +100,8 @@ impl<'e> EditedPrograms<'e> {
     }
 
     fn finish(&mut self, mut rewriting: Box<RewriteState<'e>>) {
-        let savings = mem::take(&mut rewriting.cache.savings);
-        if !savings.is_empty() {
-            self.savings.push((rewriting.thread, savings));
+        if rewriting.cache.saved > 0.0 {
+            self.savings.push((rewriting.thread, rewriting.cache.saved));
         }
         rewriting.written.clear();
         self.unused.push(rewriting);
