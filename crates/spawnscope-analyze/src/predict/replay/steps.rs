@@ -71,8 +71,8 @@ pub(super) struct Steps {
 struct PackedStep {
     /// A duration, a token, a thread, or the index of the sleep or of the unpacked step.
     number: u32,
-    /// From the lowest bit: the kind, the stage, and by how much the index of the activity's launch exceeds that of the
-    /// thread's own.
+    /// From the lowest bit: the kind, the stage, and by how much the index of the activity's
+    /// launch exceeds that of the thread's own.
     rest: u32,
 }
 

@@ -1,7 +1,7 @@
 //! The adjustments for a replay, by launch and phase: which launches are removed, how much of each
 //! phase remains, and which waits change. `apply` rewrites the programs accordingly.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::refill::Refill;
 use crate::model::launch::Launch;
@@ -45,9 +45,9 @@ pub struct Adjustments {
     changed: Vec<bool>,
     /// Savings that no phase factor expresses, in nanoseconds.
     saved: HashMap<u32, f64>,
-    /// For merged launches, the launch whose saving includes theirs, because merging moves work
-    /// between them.
-    counted_with: HashMap<u32, u32>,
+    /// The launches that do the work of others, which were merged into them. They save nothing
+    /// themselves.
+    merged: HashSet<u32>,
 }
 
 impl Adjustments {
@@ -108,23 +108,15 @@ impl Adjustments {
         *self.saved.entry(launch).or_default() += nanos;
     }
 
-    /// Moves work of a removed launch to another launch: adjusts the savings of both.
+    /// Moves work of a removed launch to another launch: the first saves less.
     pub(super) fn move_work(&mut self, from: u32, to: u32, nanos: f64) {
         *self.saved.entry(from).or_default() -= nanos;
-        *self.saved.entry(to).or_default() += nanos;
+        self.merged.insert(to);
     }
 
     /// Returns how much of the work of a removed launch another launch does, in nanoseconds.
     pub(super) fn moved_work(&self, launch: u32) -> Nanos {
         Nanos(-self.saved.get(&launch).copied().unwrap_or_default().min(0.0) as u64)
-    }
-
-    /// Counts the savings of launches as one saving, because the first of them does the work of
-    /// all.
-    pub(super) fn count_together(&mut self, launches: &[u32]) {
-        if let Some((first, others)) = launches.split_first() {
-            self.counted_with.extend(others.iter().map(|other| (*other, *first)));
-        }
     }
 
     pub(super) fn drop_supervision(&mut self, launch: u32) {
@@ -188,22 +180,14 @@ impl Adjustments {
         }
     }
 
-    /// Returns the approximate savings of changed launches, grouped by program. Merged launches
-    /// have one saving together. Callers use only the spread of these values, relative to their sum.
+    /// Returns the approximate savings of changed launches, grouped by program. Callers use only the
+    /// spread of these values, relative to their sum.
     pub fn savings(&self, forest: &Forest<'_>) -> Vec<Vec<f64>> {
-        let changed = (0..forest.launches.len()).filter(|index| self.changed[*index]);
-        let mut savings: Vec<(u32, f64)> = changed
-            .map(|index| {
-                let counted = self.counted_with.get(&(index as u32)).copied().unwrap_or(index as u32);
-                (counted, self.saving(forest, index))
-            })
-            .collect();
-        savings.sort_by_key(|(counted, _)| *counted);
         let mut by_program: BTreeMap<&[u8], Vec<f64>> = BTreeMap::new();
-        for together in savings.chunk_by(|(one, _), (other, _)| one == other) {
-            let program = forest.launches[together[0].0 as usize].command.name;
-            let saving = together.iter().map(|(_, saving)| saving).sum();
-            by_program.entry(program).or_default().push(saving);
+        for (index, launch) in forest.launches.iter().enumerate() {
+            if self.changed[index] && !self.merged.contains(&(index as u32)) {
+                by_program.entry(launch.command.name).or_default().push(self.saving(forest, index));
+            }
         }
         by_program.into_values().collect()
     }
@@ -222,14 +206,15 @@ impl Adjustments {
         if has_pieces {
             return self.saving_of_pieces(launch, number) + other_saving;
         }
-        launch
-            .phases
-            .iter()
-            .map(|(phase, time)| {
-                time.unwrap_or_default().0 as f64 * (1.0 - f64::from(self.factors[index][phase as usize]))
-            })
-            .sum::<f64>()
-            + other_saving
+        // A factor that is not that of the waits is one of the CPU time. The whole run of a
+        // program that waits for its children is many times as long.
+        let has_waits = self.waits.get(index).is_some_and(Option::is_some);
+        let of_work = launch.cpu_phases.get(Phase::Run).filter(|_| has_waits);
+        let saved = launch.phases.iter().map(|(phase, time)| {
+            let time = of_work.filter(|_| phase == Phase::Run).or(time);
+            time.unwrap_or_default().0 as f64 * (1.0 - f64::from(self.factors[index][phase as usize]))
+        });
+        saved.sum::<f64>() + other_saving
     }
 
     fn saving_of_pieces(&self, launch: &Launch<'_>, number: u32) -> f64 {

@@ -138,6 +138,4 @@ fn merge(context: WhatIf<'_, '_>, batch: &[u32], fixed: FixedPart, adjustments: 
         adjustments.remove(forest, other);
         adjustments.move_work(other, first, work);
     }
-    // The first launch itself saves nothing, which would look like spread if it were counted alone.
-    adjustments.count_together(&batch[..2]);
 }
