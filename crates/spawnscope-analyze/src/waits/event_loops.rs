@@ -30,7 +30,7 @@ pub(crate) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
         let threads = if all.is_empty() { continue } else { timelines.threads_of(launch) };
         let alone = (0..all.len()).filter(|index| is_alone(timelines, all, *index));
         let found: Vec<_> =
-            alone.flat_map(|index| waits_during_child(timelines, (launch, &threads), all[index])).collect();
+            alone.flat_map(|index| waits_during_child(timelines, (launch, &threads), all, index)).collect();
         for (thread, index, slice) in found {
             let before = timelines.slices(thread).get(index);
             let timer = before.filter(|before| has_timed_out(timelines, thread, before));
@@ -55,12 +55,16 @@ fn is_alone(timelines: &Timelines, reaps: &[Reap], index: usize) -> bool {
 }
 
 /// Returns the waits that a parent ended itself while a child ran, rewritten as waits for the
-/// child. Empty if the parent was busy meanwhile, or if the child serves the parent.
+/// child. Empty if the parent was busy meanwhile, or if the child serves the parent. A wait that began
+/// before the child before it ended was not for this one, but for what another thread did between both:
+/// in Go, a thread often waits for several children until it continues the work of another one.
 fn waits_during_child(
     timelines: &Timelines,
     parent: (u32, &[ThreadIndex]),
-    reap: Reap,
+    reaps: &[Reap],
+    index: usize,
 ) -> Vec<(ThreadIndex, usize, SliceRow)> {
+    let (reap, before) = (reaps[index], index.checked_sub(1).map(|before| reaps[before].zombie));
     let begins = timelines.threads[reap.child as usize].created.get();
     let task = timelines.slices(reap.child).last().map(|slice| slice.task);
     let (Some(begins), Some(task)) = (begins, task.filter(|_| is_created(timelines, reap.child))) else {
@@ -74,6 +78,7 @@ fn waits_during_child(
         for (index, slice) in (first..end).filter_map(|index| Some((index, slices.get(index)?))) {
             worked += slice.on_span.filter(|_| slice.off >= begins).unwrap_or_default().0;
             if let Some(woken) = self_ended_wait(timelines, (parent.0, thread), &slice)
+                && before.is_none_or(|before| before <= slice.off)
                 && begins < woken.at
                 && woken.at <= woken.latest(&reap)
             {
