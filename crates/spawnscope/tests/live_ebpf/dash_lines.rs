@@ -43,9 +43,9 @@ done
 ! @t negated
 false || @t either
 echo built-in | @t behind_built_in
-case $(@t subject; :) in *) @t branch ;; esac
+case x in *) @t branch ;; esac
 @t here <<X
-$(@t in_here; :)
+
 X
 exit 0
 ";
@@ -59,11 +59,10 @@ exit 0
         ("several", NOT_LAUNCHED),
         ("words", "main.sh:11"),
     ];
-    let script = script.replace("$(@t subject; :)", "x").replace("$(@t in_here; :)", "");
-    shell.expect_own_lines(&script, &truth);
+    shell.expect_own_lines(script, &truth);
     // Busybox forks to fill a here-document as well.
     if shell.label() == "(dash)" {
-        shell.expect(&script, &[], &[("(dash)", "main.sh:15")]);
+        shell.expect(script, &[], &[("(dash)", "main.sh:15")]);
     }
 }
 
