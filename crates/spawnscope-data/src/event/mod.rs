@@ -259,7 +259,8 @@ pub struct Slice {
     pub reason: LeftCpu,
     /// The system call that the thread was in when it left the CPU.
     pub syscall: Option<Syscall>,
-    /// The number of system calls that the thread entered while on the CPU, if they were counted.
+    /// The number of system calls that the thread entered while on the CPU, if they were counted. A collector whose cost differs between
+    /// calls counts costs of `recorded_call` instead.
     pub calls: Option<u32>,
     /// What the thread waited for, if it was blocked and the object is known.
     pub object: Option<Object>,

@@ -1,19 +1,22 @@
-//! What strace adds to the time of a thread. Two calls that follow each other have little between them
-//! but the two stops of each, so short times between calls are the tracer's, and of a long one, which
-//! contains work, the typical cost of a call.
+//! What strace adds to the time of a thread. Two calls that follow each other have little between
+//! them but the two stops of each, so short times between calls are the tracer's. A long one
+//! contains work, and of it the typical cost of a call is.
 
 use spawnscope_data::event::{Calibration, Constant, Nanos};
 
-/// Number of the times between calls that are told apart, in microseconds. No tracer is slower, even
-/// if it writes the stack of each call.
+use super::effects::{is_creation, is_wait};
+use super::line::What;
+
+/// Times between calls are counted below this one, in microseconds. No tracer is slower, even if it
+/// writes the stack of each call.
 const MAX_US: usize = 4_096;
 /// The longest time between calls that is no work, as a multiple of the lower quartile. Calls take
 /// about twice as long where the kernel wakes the tracer on another CPU.
 const MAX_OF_QUARTILE: usize = 4;
 /// Number of calls from which their cost is known, and after which it is computed again.
 const MIN_CALLS: u64 = 100;
-/// The stops of a launch (at its creation, first run and end), and those of an exec, as multiples of a
-/// call.
+/// The stops of a launch (at its creation, first run and end), and those of an exec, as multiples
+/// of a call.
 const CALLS_OF_LAUNCH: f64 = 4.0;
 const CALLS_OF_EXEC: f64 = 2.0;
 /// The share of short times between calls that is the tracer's. The rest is the calls.
@@ -21,7 +24,7 @@ const SHARE: f64 = 0.9;
 
 /// What a thread is in after a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Within {
+enum Within {
     /// Its program.
     Program,
     /// A call that waits for nothing. Only the tracer and the other threads delay its end.
@@ -30,11 +33,21 @@ pub enum Within {
     Wait,
 }
 
+/// The last line of a thread.
+#[derive(Debug)]
+pub struct LastLine {
+    at: Nanos,
+    /// The number of the line in the log.
+    number: u64,
+    within: Within,
+}
+
 /// How often each time between two calls of a thread occurred.
 #[derive(Debug)]
 pub struct Pace {
     counts: Vec<u64>,
     all: u64,
+    lines: u64,
     /// The longest time between calls that is no work.
     max_ns: f64,
     /// The mean of those that are no longer.
@@ -44,14 +57,31 @@ pub struct Pace {
 impl Default for Pace {
     /// Until the cost of calls is known, it is the usual one of strace.
     fn default() -> Pace {
-        Pace { counts: vec![0; MAX_US], all: 0, max_ns: 150_000.0, typical_ns: 40_000.0 }
+        Pace { counts: vec![0; MAX_US], all: 0, lines: 0, max_ns: 150_000.0, typical_ns: 40_000.0 }
     }
 }
 
 impl Pace {
-    /// Returns what the tracer has added to a time between two lines of a thread. `others`: the threads
-    /// whose lines are in between, which the tracer served first.
-    pub fn cost_of(&mut self, between: Nanos, within: Within, others: u64) -> f64 {
+    /// Adds a line of a thread with this last one. Returns what the tracer has added to the time
+    /// between them. `others`: the number of other threads.
+    pub fn add_line(&mut self, last: &mut Option<LastLine>, at: Nanos, what: &What<'_>, others: u64) -> f64 {
+        let within = match what {
+            What::Unfinished { name, .. } if is_wait(name) || is_creation(name) => Within::Wait,
+            What::Unfinished { .. } => Within::Call,
+            _ => Within::Program,
+        };
+        self.lines += 1;
+        let Some(last) = last.replace(LastLine { within, ..self.line(at) }) else { return 0.0 };
+        self.cost_of(at.since(last.at), last.within, (self.lines - last.number - 1).min(others))
+    }
+
+    pub fn line(&self, at: Nanos) -> LastLine {
+        LastLine { at, number: self.lines, within: Within::Program }
+    }
+
+    /// Returns what the tracer has added to a time between two lines of a thread. `others`: the
+    /// threads whose lines are in between, which the tracer served first.
+    fn cost_of(&mut self, between: Nanos, within: Within, others: u64) -> f64 {
         if within == Within::Program
             && others == 0
             && let Some(count) = self.counts.get_mut((between.0 / 1_000) as usize)

@@ -17,7 +17,7 @@ use super::descriptors::{Descriptors, Pipe};
 use super::effects::{is_creation, is_exec, is_wait, matters};
 use super::line::{What, what};
 use super::loader::{Loading, begins_program};
-use super::pace::{Pace, Within};
+use super::pace::{LastLine, Pace};
 use super::status::status_of_siginfo;
 use super::work::Work;
 
@@ -33,16 +33,6 @@ pub const MAX_CHILDREN: usize = 10_000;
 pub struct Begun {
     pub start: Nanos,
     pub text: Vec<u8>,
-}
-
-/// The last line of a thread.
-#[derive(Debug)]
-struct LastLine {
-    at: Nanos,
-    /// The number of the line in the log.
-    number: u64,
-    /// What the thread was in afterwards.
-    within: Within,
 }
 
 #[derive(Debug)]
@@ -134,9 +124,7 @@ pub struct Tracker {
     /// Whether all times so far are whole seconds.
     pub is_coarse: bool,
     pub command: Vec<Vec<u8>>,
-    /// How fast calls follow each other.
     pub pace: Pace,
-    lines: u64,
 }
 
 impl Default for Tracker {
@@ -162,7 +150,6 @@ impl Default for Tracker {
             is_coarse: true,
             command: Vec::new(),
             pace: Pace::default(),
-            lines: 0,
         }
     }
 }
@@ -192,13 +179,9 @@ impl Tracker {
                 }
                 return true;
             }
-            match what {
-                What::Call { name, .. } | What::Unfinished { name, .. } | What::Resumed { name, .. } => {
-                    self.begin(tid, at, is_exec(name));
-                }
-                // It has ended before, or nothing else is known of it.
-                _ => return true,
-            }
+            // Otherwise it has ended before, or nothing else is known of it.
+            let Some(name) = name else { return true };
+            self.begin(tid, at, is_exec(name));
         }
         self.apply(tid, at, what)
     }
@@ -230,7 +213,7 @@ impl Tracker {
 
     pub fn insert(&mut self, tid: i32, launch: LaunchId, id: TaskId, now: Nanos, is_seen: bool) {
         let (idle_since, called) = (now, now);
-        let last_line = is_seen.then_some(LastLine { at: now, number: self.lines, within: Within::Program });
+        let last_line = is_seen.then(|| self.pace.line(now));
         let task =
             Task { id, launch, now, idle_since, called, unfinished: None, returned: None, last_line, traced_ns: 0.0 };
         self.tasks.insert(tid, task);
@@ -244,52 +227,36 @@ impl Tracker {
     pub fn apply(&mut self, tid: i32, at: Nanos, what: What<'_>) -> bool {
         let others = (self.tasks.len() as u64).saturating_sub(1);
         let Some(task) = self.tasks.get_mut(&tid) else { return true };
-        let within = match what {
-            What::Unfinished { name, .. } if is_wait(name) || is_creation(name) => Within::Wait,
-            What::Unfinished { .. } => Within::Call,
-            _ => Within::Program,
-        };
-        self.lines += 1;
-        let last_line = task.last_line.replace(LastLine { at, number: self.lines, within });
-        if let Some(last) = &last_line {
-            let others = (self.lines - last.number - 1).min(others);
-            task.traced_ns += self.pace.cost_of(at.since(last.at), last.within, others);
-        }
+        let is_first = task.last_line.is_none();
+        task.traced_ns += self.pace.add_line(&mut task.last_line, at, &what, others);
         task.now = task.now.max(at);
         let (at, launch) = (task.now, task.launch);
         if let What::Call { name, .. } | What::Unfinished { name, .. } = what {
             (task.idle_since, task.called) = (task.called, at);
             self.has_reads |= name == b"read";
         }
-        if last_line.is_none() {
+        if is_first {
             self.report_launched(launch, at);
         }
         match what {
             What::Call { name, text } => {
                 self.finish_returned(tid, at, begins_program(name));
-                self.whole(tid, at, name, text)
+                return self.whole(tid, at, name, text);
             }
             What::Unfinished { name, text } => {
                 self.finish_returned(tid, at, begins_program(name));
                 self.begin_call(tid, at, name, text);
-                true
             }
-            What::Resumed { name, text } => self.resume(tid, at, name, text),
+            What::Resumed { name, text } => return self.resume(tid, at, name, text),
             What::Exited(status) => {
                 self.finish_returned(tid, at, false);
                 self.end(tid, at, Some(status));
-                true
             }
-            What::Superseded { by } => {
-                self.supersede(tid, at, by);
-                true
-            }
-            What::Signal(text) => {
-                self.signal(tid, launch, at, text);
-                true
-            }
-            What::Message => true,
+            What::Superseded { by } => self.supersede(tid, at, by),
+            What::Signal(text) => self.signal(tid, launch, at, text),
+            What::Message => {}
         }
+        true
     }
 
     /// Whether a call of this thread must be parsed.
