@@ -1,7 +1,8 @@
 //! How long the tracer stops each thread: from the moment at which the thread would have continued without the tracer until it continues. This
 //! is the work of the tracer, and the time that it takes to stop and to resume a thread (`stop_latency`), half of which passes before the tracer
-//! sees the stop. The analysis takes it off all times. Stops that follow one another closely are reported as one, unless something else about
-//! the thread is reported in between.
+//! sees the stop. A thread also waits while the tracer handles another one, which takes milliseconds at the first exec of a program. The analysis
+//! takes all this off all times. Stops that follow one another closely are reported as one, unless something else about the thread is reported in
+//! between.
 
 use std::collections::HashMap;
 
@@ -11,25 +12,56 @@ use super::processes::Thread;
 
 /// Maximum time between two stops that are reported as one.
 const MAX_GAP: Nanos = Nanos(50_000);
+/// The handling of a stop is long from this time on. During shorter ones, it does not matter when other threads have stopped.
+const LONG: Nanos = Nanos(500_000);
+/// An event that the tracer gets within this time was there before.
+const AT_ONCE: Nanos = Nanos(5_000);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct StopTimes {
     half_latency: Nanos,
     /// The threads that are stopped, and since when.
     begun: HashMap<Pid, Nanos>,
+    /// Since when the other threads have been running.
+    resumed: HashMap<Pid, Nanos>,
     /// The last stop of each thread, until it is reported.
     ended: HashMap<TaskId, Event>,
+    /// Since when the tracer has been busy with a long stop, and with what happened meanwhile.
+    busy_since: Option<Nanos>,
 }
 
 impl StopTimes {
     pub(super) fn new(latency: Option<Nanos>) -> StopTimes {
         let half_latency = Nanos(latency.unwrap_or_default().0 / 2);
-        StopTimes { half_latency, begun: HashMap::new(), ended: HashMap::new() }
+        StopTimes { half_latency, ..StopTimes::default() }
+    }
+
+    /// Notes that the tracer has asked for an event at `asked`, and got it at `seen`.
+    pub(super) fn got_event(&mut self, asked: Nanos, seen: Nanos) {
+        if seen.since(asked) > AT_ONCE {
+            self.busy_since = None;
+        }
+    }
+
+    /// Notes that the tracer has handled an event that it got at `seen`.
+    pub(super) fn handled(&mut self, seen: Nanos, now: Nanos) {
+        if now.since(seen) > LONG {
+            self.busy_since.get_or_insert(seen);
+        }
     }
 
     /// Returns since when a thread is stopped that the tracer sees stopped at `seen`.
     pub(super) fn begin(&mut self, tid: Pid, seen: Nanos) -> Nanos {
-        *self.begun.entry(tid).or_insert(seen.since(self.half_latency))
+        let resumed = self.resumed.remove(&tid);
+        let since = self.held_back_since(resumed, seen);
+        *self.begun.entry(tid).or_insert(since)
+    }
+
+    /// Returns since when something is held back that the tracer sees at `seen`, of a thread that has been running since `resumed`.
+    fn held_back_since(&self, resumed: Option<Nanos>, seen: Nanos) -> Nanos {
+        let usual = seen.since(self.half_latency);
+        let busy = self.busy_since.zip(resumed).map(|(busy, resumed)| busy.max(resumed));
+        busy.map_or(usual, |busy| busy.min(usual))
     }
 
     /// Notes when a new process would have begun to run without its first stop.
@@ -40,6 +72,7 @@ impl StopTimes {
     /// Notes that a thread continues. Returns how long it was stopped, and its stop before, if that must be reported now.
     pub(super) fn end(&mut self, tid: Pid, thread: Thread, at: Nanos) -> Option<(Nanos, Option<Event>)> {
         let since = self.begun.remove(&tid)?;
+        self.resumed.insert(tid, at);
         let until = Nanos(at.0 + self.half_latency.0);
         let span = until.since(since);
         if let Some(last) = self.ended.get_mut(&thread.task)
@@ -71,7 +104,8 @@ impl StopTimes {
     /// Returns since when the end of a process has been held back that the tracer sees at `seen`.
     pub(super) fn end_of_process(&mut self, tid: Pid, seen: Nanos) -> Nanos {
         self.begun.remove(&tid);
-        seen.since(self.half_latency)
+        let resumed = self.resumed.remove(&tid);
+        self.held_back_since(resumed, seen)
     }
 }
 
@@ -94,5 +128,24 @@ mod tests {
         times.move_first(TaskId(4), Nanos(800_000));
         let last = times.take(TaskId(4)).map(|event| (event.at, event.kind));
         assert_eq!(last, Some((Nanos(810_000), EventKind::Stopped { since: Nanos(800_000) })));
+    }
+
+    #[test]
+    fn a_thread_waits_while_the_tracer_is_busy_with_another_one() {
+        let mut times = StopTimes::new(None);
+        let thread = Thread::new(LaunchId(3), TaskId(4));
+        let resume = |times: &mut StopTimes, tid, at| {
+            times.begin(Pid(tid), Nanos(at));
+            times.end(Pid(tid), thread, Nanos(at));
+        };
+        resume(&mut times, 7, 100_000);
+        times.handled(Nanos(200_000), Nanos(9_000_000));
+        resume(&mut times, 8, 5_000_000);
+        times.got_event(Nanos(9_000_000), Nanos(9_001_000));
+        assert_eq!(times.begin(Pid(7), Nanos(9_001_000)), Nanos(200_000));
+        assert_eq!(times.end_of_process(Pid(8), Nanos(9_002_000)), Nanos(5_000_000));
+        resume(&mut times, 7, 9_003_000);
+        times.got_event(Nanos(9_004_000), Nanos(9_040_000));
+        assert_eq!(times.begin(Pid(7), Nanos(9_040_000)), Nanos(9_040_000), "the tracer has waited for it");
     }
 }

@@ -111,11 +111,14 @@ impl Tracing {
         while !self.is_over() {
             // Read this before the events, because what happened before the request belongs to the recording.
             let should_detach = self.shared.should_detach.load(Ordering::Acquire);
+            let asked = clock::now();
             let event = if should_detach { self.tracer.next_event() } else { self.await_event() };
             let is_idle = event.is_none() && !self.wait();
+            let seen = clock::now();
+            self.stop_times.got_event(asked, seen);
             match event {
                 Some(Traced::Stopped(thread, stop)) => {
-                    self.waits.stopped = Some((thread, self.stop_times.begin(thread, clock::now())));
+                    self.waits.stopped = Some((thread, self.stop_times.begin(thread, seen)));
                     self.handle_stop(thread, stop);
                 }
                 Some(Traced::Ended(thread, status)) => {
@@ -124,6 +127,7 @@ impl Tracing {
                 }
                 None => self.children.clear(),
             }
+            self.stop_times.handled(seen, clock::now());
             for (launch, ended) in self.untraced.ended() {
                 let gone = EventKind::Gone { zombie: Some(ended), auto_reaped: false, cpu: None };
                 self.report(ended, launch, TaskId(launch.0), gone);

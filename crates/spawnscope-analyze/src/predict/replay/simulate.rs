@@ -395,6 +395,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
                 false
             }
             Step::Round(polling, _) => self.wait_for_round(thread, polling),
+            Step::Sleep(_, _, ExternalWait::Recorder) if !self.machine.is_recorded => true,
             Step::Sleep(span, _, external_wait) => {
                 self.schedule(self.after(span), Event::Ready(thread));
                 self.block(thread, ThreadState::Sleeping(external_wait));

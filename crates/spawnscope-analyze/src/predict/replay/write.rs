@@ -207,7 +207,8 @@ impl Writer<'_> {
     fn leave(&mut self, index: u32, slice: &SliceRow, lost: Nanos) {
         let (activity, span) = (self.activities.at(slice.off), self.span_of(slice));
         if is_by_collector(slice) {
-            return self.push(Step::Record(span, activity));
+            // It keeps no CPU from other threads.
+            return self.sleep(slice);
         }
         let repeated = self.timelines.repeated_waits.get(&index).and_then(|last| self.token_of(*last));
         match (slice.reason, repeated, self.token_of(index)) {
