@@ -101,8 +101,8 @@ impl StopTimes {
         std::mem::take(&mut self.ended).into_values()
     }
 
-    /// Returns since when the end of a process has been held back that the tracer sees at `seen`.
-    pub(super) fn end_of_process(&mut self, tid: Pid, seen: Nanos) -> Nanos {
+    /// Forgets a thread that has ended or is no longer traced. Returns since when its end has been held back if the tracer sees it at `seen`.
+    pub(super) fn forget(&mut self, tid: Pid, seen: Nanos) -> Nanos {
         self.begun.remove(&tid);
         let resumed = self.resumed.remove(&tid);
         self.held_back_since(resumed, seen)
@@ -143,7 +143,7 @@ mod tests {
         resume(&mut times, 8, 5_000_000);
         times.got_event(Nanos(9_000_000), Nanos(9_001_000));
         assert_eq!(times.begin(Pid(7), Nanos(9_001_000)), Nanos(200_000));
-        assert_eq!(times.end_of_process(Pid(8), Nanos(9_002_000)), Nanos(5_000_000));
+        assert_eq!(times.forget(Pid(8), Nanos(9_002_000)), Nanos(5_000_000));
         resume(&mut times, 7, 9_003_000);
         times.got_event(Nanos(9_004_000), Nanos(9_040_000));
         assert_eq!(times.begin(Pid(7), Nanos(9_040_000)), Nanos(9_040_000), "the tracer has waited for it");

@@ -338,6 +338,7 @@ impl Tracing {
         let wait = self.waits.on_end(tid, task, at);
         self.report_parent_wait(wait, at);
         self.waits.forget(tid);
+        let since = self.stop_times.forget(tid, at);
         let Some((thread, process)) = self.processes.remove(tid) else {
             return;
         };
@@ -350,7 +351,6 @@ impl Tracing {
             self.report(at, thread.launch, thread.task, EventKind::Exited(exited));
         }
         if process.is_some() {
-            let since = self.stop_times.end_of_process(tid, at);
             self.report(at, thread.launch, thread.task, EventKind::Stopped { since });
         }
         let gone = EventKind::Gone { zombie: process.is_some().then_some(at), auto_reaped: false, cpu: None };

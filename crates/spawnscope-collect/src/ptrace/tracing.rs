@@ -240,6 +240,7 @@ impl Tracing {
     fn forget(&mut self, thread: Pid) {
         self.processes.remove(thread);
         self.waits.forget(thread);
+        self.stop_times.forget(thread, clock::now());
         self.launchers.forget(thread);
     }
 
