@@ -36,6 +36,7 @@ fn substitutions_that_run_no_program_can_do_without_a_fork() {
         assert_eq!(advice.saving[0], Nanos(COUNT * fork_duration()), "{shell}");
         assert!(advice.finding.fix.concat().contains(snippet), "{shell}: {:?}", advice.finding.fix);
         assert!(advice.finding.evidence[1].contains("all of them are `$( )`"), "{advice:?}");
+        assert!(!advice.finding.fix.concat().contains(" | program"), "{shell}: {:?}", advice.finding.fix);
     }
     let advice = only(&advice_on_forks("/bin/bash", &Spans::USUAL), "bare-forks");
     assert_eq!(advice.finding.whatif, "'--remove=(bash),parent=bash'");
@@ -45,6 +46,7 @@ fn substitutions_that_run_no_program_can_do_without_a_fork() {
 fn the_evidence_states_that_the_output_of_no_fork_is_read() {
     let advice = only(&advice_on_awaited_forks("/bin/bash", &Spans::USUAL, WAIT4), "bare-forks");
     assert!(advice.finding.evidence[1].contains("none of them is a `$( )`"), "{advice:?}");
+    assert!(!advice.finding.fix.concat().contains("x=$("), "{:?}", advice.finding.fix);
 }
 
 #[test]

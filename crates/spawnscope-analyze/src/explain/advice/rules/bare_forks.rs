@@ -70,7 +70,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launc
             _ if captured == count => "all of them are `$( )`".to_owned(),
             _ => format!("{} of them are `$( )`; the others are parts of pipelines, or run in `( )`", units::count(captured as u64)),
         })
-        .fix_lines(snippets(dialect))
+        .fix_lines(snippets(dialect, captured, count))
         .limits(
             "without a subshell, variables, `cd`, `exit` and traps affect the script itself; `$( )` removes newlines at the \
              end, `printf -v` does not",
@@ -78,25 +78,31 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launc
         .predicted_as(context, Change::Remove)
 }
 
-fn snippets(dialect: Dialect) -> impl Iterator<Item = &'static str> {
-    let own: &[&str] = match dialect {
+/// Returns what replaces `$( )`, and what replaces other forks. Only forms that occur are of use.
+fn snippets(dialect: Dialect, captured: usize, count: usize) -> impl Iterator<Item = &'static str> {
+    const OF_FUNCTIONS: &str = "  x=$(function arg)         ->  function arg; x=$REPLY";
+    let of_captures: &[&str] = match dialect {
         Dialect::Bash => &[
-            "  x=$(printf '%03d' \"$n\")   ->  printf -v x '%03d' \"$n\"",
+            OF_FUNCTIONS,
             "      if the function sets REPLY, or a variable through `declare -n`",
             "  x=$(function arg)         ->  x=${ function arg; }   (bash 5.3)",
-            "  echo \"$x\" | read -r a b   ->  read -r a b <<<\"$x\"",
-            "  echo \"$x\" | program       ->  program <<<\"$x\"",
+            "  x=$(printf '%03d' \"$n\")   ->  printf -v x '%03d' \"$n\"",
         ],
-        Dialect::Ksh | Dialect::Zsh => &[
-            "  x=$(function arg)         ->  x=${ function arg; }   (ksh93, mksh)",
-            "  echo \"$x\" | read -r a b   ->  read -r a b <<<\"$x\"",
+        Dialect::Ksh | Dialect::Zsh => {
+            &[OF_FUNCTIONS, "  x=$(function arg)         ->  x=${ function arg; }   (ksh93, mksh)"]
+        }
+        Dialect::Posix => &[OF_FUNCTIONS, "  x=$(echo \"$y\")            ->  x=$y"],
+    };
+    let of_others: &[&str] = match dialect {
+        Dialect::Posix => &["  echo \"$x\" | program       ->  program <<EOF, with $x on the next line"],
+        _ => &[
             "  echo \"$x\" | program       ->  program <<<\"$x\"",
-        ],
-        Dialect::Posix => &[
-            "  x=$(echo \"$y\")            ->  x=$y",
-            "  echo \"$x\" | program       ->  program <<EOF, with $x on the next line",
+            "  echo \"$x\" | read -r a b   ->  read -r a b <<<\"$x\"",
         ],
     };
-    let first = ["do the work in the shell process itself:", "  x=$(function arg)         ->  function arg; x=$REPLY"];
-    first.into_iter().chain(own.iter().copied()).chain(["  ( ... )                   ->  { ...; }"])
+    let of_captures = of_captures.iter().copied().filter(move |_| captured > 0);
+    let of_others = of_others.iter().copied().chain(["  ( ... )                   ->  { ...; }"]);
+    std::iter::once("do the work in the shell process itself:")
+        .chain(of_captures)
+        .chain(of_others.filter(move |_| captured < count))
 }
