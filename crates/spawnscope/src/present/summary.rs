@@ -262,14 +262,25 @@ fn print_cure(page: &mut Page, advice: &Advice, has_recipe: bool) {
     if has_recipe && !advice.line.is_empty() && !finding.is_fixed_elsewhere {
         page.line([plain(" ".repeat(indent)), styled(QUIET, text::escape(&advice.line))]);
     }
-    let steps = finding.fix.iter().take(if has_recipe { 2 } else { 1 });
-    let steps: Vec<String> = steps.map(|step| text::escape(step.trim().trim_end_matches(':').as_bytes())).collect();
-    // Without the code after it, the code to replace would look like the advice.
-    let code = finding.fix.get(2).map(|line| line.trim()).filter(|line| has_recipe && line.starts_with("->"));
-    let code = code.map(|code| format!("  {}", text::escape(code.as_bytes()))).unwrap_or_default();
-    if !steps.is_empty() {
-        page.hanging([plain(format!("{:indent$}-> ", ""))], PLAIN, &(steps.join(": ") + &code));
+    let step = first_step(&finding.fix, has_recipe);
+    if !step.is_empty() {
+        page.hanging([plain(format!("{:indent$}-> ", ""))], PLAIN, &step);
     }
+}
+
+/// Returns the first sentence of a fix and, with its recipe, what continues it: a line after a colon, or code after the code that it replaces.
+fn first_step(fix: &[String], has_recipe: bool) -> String {
+    let mut step = String::new();
+    for line in fix {
+        let text = text::escape(line.trim().as_bytes());
+        match step.is_empty() {
+            true => step = text,
+            false if has_recipe && step.ends_with(':') => step = format!("{step} {text}"),
+            false if has_recipe && text.starts_with("->") => step = format!("{step}  {text}"),
+            false => break,
+        }
+    }
+    step.trim_end_matches(':').to_owned()
 }
 
 /// Returns the first pieces of advice, without any that mostly covers the launches of an earlier one: both together would save little more
