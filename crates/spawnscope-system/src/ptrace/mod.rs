@@ -1,7 +1,7 @@
 //! Traces processes by ptrace(2). `Tracer` seizes threads, reports their events (`event`), resumes them, and detaches from them;
 //! `registers`, `entry`, `exec`, `stores`, `unblocking` and `again` examine and change a stopped thread, `identification` counts CPUID
-//! instructions of a child, and `refusal` explains why the kernel does not permit tracing. The caller decides what happens at each stop. If it passes the stop on
-//! (`Tracer::pass_on`), the thread behaves as if it were not traced.
+//! instructions of a child, and `refusal` explains why the kernel does not permit tracing. The caller decides what happens at each stop.
+//! If it passes the stop on (`Tracer::pass_on`), the thread behaves as if it were not traced.
 //!
 //! Rules of the kernel that shape this module:
 //! - Each thread of a process is a separate tracee, with its own stops. The tracer is a thread too: requests by other threads fail

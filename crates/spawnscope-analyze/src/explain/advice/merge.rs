@@ -130,13 +130,10 @@ impl AdviceList {
 
     /// Returns the changes whose saving is `together`, if that is not known yet.
     pub fn unpredicted(&self) -> Option<Vec<AppliedChange>> {
-        (self.together.is_none() && self.worth.len() > 1).then(|| changes_of_first(&self.worth))
+        let first = self.worth.iter().take(MAX_TOGETHER);
+        (self.together.is_none() && self.worth.len() > 1)
+            .then(|| first.flat_map(|advice| advice.finding.changes.iter().cloned()).collect())
     }
-}
-
-/// Returns the changes of the first pieces of advice, whose savings are replayed together.
-pub(super) fn changes_of_first(all: &[Advice]) -> Vec<AppliedChange> {
-    all.iter().take(MAX_TOGETHER).flat_map(|advice| advice.finding.changes.iter().cloned()).collect()
 }
 
 /// Returns the advice about a cause, whose fixes are no longer what they were.

@@ -42,13 +42,8 @@ pub(super) fn fill(
         let stretches = stretches(forest, events, timelines, &lifetime, (&threads, &waits));
         waits.extend(waits_within(timelines, &lifetime, &stretches, &waits, &mut unknown));
         waits.sort_by_key(|wait| wait.from);
-        let last_calls = timelines
-            .slices(thread)
-            .iter()
-            .last()
-            .filter(|slice| slice.reason == LeftCpu::Ended)
-            .and_then(|slice| slice.calls);
-        lifetime.write(&waits, last_calls, |row| slices.push(row));
+        let last = timelines.slices(thread).iter().last().filter(|slice| slice.reason == LeftCpu::Ended);
+        lifetime.write(&waits, last.and_then(|slice| slice.calls), |row| slices.push(row));
     }
     (slices, unknown)
 }

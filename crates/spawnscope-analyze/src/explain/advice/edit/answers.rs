@@ -1,5 +1,6 @@
-//! Edits of loops that ask a program in each round: `x=$(program "$f")`, `if grep -q a "$f"` or `x=$(echo "$y" | filter)`. One call answers all rounds, and the loop reads its lines from a here-document. So the loop stays in its shell, with
-//! its variables. Words may fail one by one: unless the call for all of them succeeds and prints one line for each, every round asks for itself.
+//! Edits of loops that ask a program in each round: `x=$(program "$f")`, `if grep -q a "$f"` or `x=$(echo "$y" | filter)`. One call answers all
+//! rounds, and the loop reads its lines from a here-document. So the loop stays in its shell, with its variables. Words may fail one by one:
+//! unless the call for all of them succeeds and prints one line for each, every round asks for itself.
 
 use std::ops::Range;
 

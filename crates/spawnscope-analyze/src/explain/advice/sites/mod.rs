@@ -94,18 +94,11 @@ impl Answer {
         let them = if self.removal.launches.len() == 1 { "it" } else { "them" };
         let cures = self.cures.into_iter().zip(predictions).map(|(cure, prediction)| {
             let [expected, low, high] = prediction.saving();
-            let mut saving = [expected.since(cure.kept), low.since(cure.kept), high];
-            // What launches take differs between runs, but hardly by more.
-            let changed: BTreeSet<u32> =
-                cure.finding.changes.iter().flat_map(|change| &change.launches).copied().collect();
-            let spent = context.spent_on(&changed.into_iter().collect::<Vec<_>>());
-            if spent >= saving[0] {
-                saving[2] = saving[2].min(Nanos((spent.0 as f64 * SPENT) as u64));
-            }
-            if cure.is_open {
-                saving[2] = high.max(dependent);
-                saving = saving.map(|time| time.min(limit));
-            }
+            let saving = [expected.since(cure.kept), low.since(cure.kept), high];
+            let saving = match cure.is_open {
+                true => [saving[0], saving[1], high.max(dependent)].map(|time| time.min(limit)),
+                false => within_spent(context, &cure.finding.changes, saving),
+            };
             // A fix may also do the work of other launches.
             let is_all = expected <= most;
             let evidence = (depends && is_all).then(|| format!("{up_to}{share} of the wall time depends on {them}"));
@@ -114,6 +107,18 @@ impl Answer {
         });
         cures.collect()
     }
+}
+
+/// Limits a saving to what the launches take: this differs between runs, but hardly by more.
+fn within_spent(
+    context: &RuleContext<'_, '_>,
+    changes: &[AppliedChange],
+    [expected, low, high]: [Nanos; 3],
+) -> [Nanos; 3] {
+    let launches: BTreeSet<u32> = changes.iter().flat_map(|change| &change.launches).copied().collect();
+    let spent = context.spent_on(&launches.into_iter().collect::<Vec<_>>());
+    let limit = Nanos((spent.0 as f64 * SPENT) as u64);
+    [expected, low, if spent >= expected { high.min(limit) } else { high }]
 }
 
 /// Returns the time in which these launches waited for timers. One process that does their work waits for them, too.
@@ -184,10 +189,13 @@ fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) ->
                 other.launches.extend(site.launches);
                 other.launches.sort_unstable();
                 other.critical.0 += site.critical.0;
-                *known = cures::of(context, other);
-                if other.program != site.program {
+                let has_several = other.program != site.program;
+                if has_several {
                     other.program = FUNCTIONS_OF_MAKE;
-                    *known = cures::of(context, other).into_iter().take(1).collect();
+                }
+                *known = cures::of(context, other);
+                if has_several {
+                    known.truncate(1);
                 }
             }
             None if cures.is_empty() || is_full => {}

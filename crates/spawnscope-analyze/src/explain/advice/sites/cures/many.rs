@@ -122,8 +122,7 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
         }
         // A shell can do the work of a filter of short texts itself.
         let is_filter = can_replace(context, index) && is_in_pipeline(context.forest(), index);
-        let reader = reader_of(context, index).map(|(_, reader)| reader);
-        let form = items_form(context.launch(index).command.name, exec, reader);
+        let form = items_form(context.launch(index).command.name, exec, program_of_reader(context, index));
         let form = form.filter(|_| !exec.argv_cut && !is_filter);
         form.into_iter().for_each(|form| forms.entry(form).or_default().push(index));
     }
@@ -139,7 +138,7 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let option = batch_option(context, (command, site.parent), subcommand, &all, MAX_BATCH);
     let line = shared_line(context, &all).filter(|line| line.ends_with_operand(TAKES_MANY.contains(command)));
     let line = line.map(|line| line.with_inputs("FILES..."));
-    let reader = reader_of(context, all[0]).map(|(_, reader)| reader);
+    let reader = program_of_reader(context, all[0]);
     let reader = reader.filter(|reader| AGGREGATES.contains(reader) && !is_for_reader).map(name);
     let finding = finding(context, site, MANY, &which, all)
         .fix("ask once for all items:")
@@ -257,14 +256,17 @@ fn are_watching(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     paused > 0 && paused * 2 >= all.len() - 1 && !are_distinct(context, all)
 }
 
-/// Returns the launch that reads what another one writes into a pipeline, and its program.
-fn reader_of<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<(u32, &'a [u8])> {
+/// Returns the launch that reads what another one writes into a pipeline.
+fn reader_of(context: &RuleContext<'_, '_>, index: u32) -> Option<u32> {
     let (siblings, position) = context.forest().siblings(index as usize)?;
     let next = *siblings.get(position + 1)?;
-    let launch = context.launch(next as u32);
-    let is_reader = overlap(context.forest(), index as usize, next) && !launch.execs.is_empty();
-    (is_reader && Runtime::of_parent(context.forest(), index) == Runtime::Shell)
-        .then_some((next as u32, launch.command.name))
+    let has_program = !context.launch(next as u32).execs.is_empty();
+    let is_reader = has_program && overlap(context.forest(), index as usize, next);
+    (is_reader && Runtime::of_parent(context.forest(), index) == Runtime::Shell).then_some(next as u32)
+}
+
+fn program_of_reader<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<&'a [u8]> {
+    reader_of(context, index).map(|reader| context.launch(reader).command.name)
 }
 
 /// Returns what becomes of the readers of launches in pipelines if one launch takes the place of these: its form may do their work, too, and a
@@ -274,7 +276,7 @@ fn of_readers(context: &RuleContext<'_, '_>, all: &[u32], is_for_reader: bool) -
         let exec = context.launch(reader).execs.last();
         exec.is_some_and(|exec| answers_each_line(&exec.arguments().map(<[u8]>::to_vec).collect::<Vec<_>>(), b""))
     };
-    let readers = all.iter().filter_map(|index| Some(reader_of(context, *index)?.0));
+    let readers = all.iter().filter_map(|index| reader_of(context, *index));
     let launches: Vec<u32> = readers.filter(|reader| is_for_reader || is_filter(*reader)).collect();
     let change = if is_for_reader { Change::Remove } else { Change::Batch(MAX_BATCH) };
     (!launches.is_empty()).then_some(AppliedChange { change, launches })
@@ -289,9 +291,8 @@ fn fix_of_unknown(
     let (all, program) = (&site.launches, name(site.program));
     let command = context.launch(all[0]).command.name;
     let exec = context.launch(all[0]).execs.last();
-    let form = exec
-        .and_then(|exec| items_form(command, exec, reader_of(context, all[0]).map(|(_, reader)| reader)))
-        .map(|(form, ..)| form);
+    let form =
+        exec.and_then(|exec| items_form(command, exec, program_of_reader(context, all[0]))).map(|(form, ..)| form);
     let takes_one = TAKES_ONE.contains(command);
     if line.as_ref().is_some_and(|line| line.differs_in_options) && differing > 0 && !takes_one {
         return vec![
