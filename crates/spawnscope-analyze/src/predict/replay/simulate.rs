@@ -46,7 +46,7 @@ pub(super) fn simulate_and_watch(script: impl Script, machine: &Machine, watch: 
         match event {
             Event::Ready(thread) => simulation.wake_up(thread),
             Event::TimesOut(thread, token) => simulation.time_out(thread, token),
-            Event::StretchEnds(thread) => is_turn = simulation.end_stretch(thread),
+            Event::StretchEnds(thread, turn) => is_turn = simulation.end_stretch(thread, turn),
             Event::DelayEnds(_) => {
                 while let Some(thread) = simulation.delayed.pop() {
                     simulation.ready.push_front(thread);
@@ -65,13 +65,21 @@ enum Event {
     /// The wait of a thread for a token times out, if the thread still waits for it.
     TimesOut(ThreadIndex, Token),
     /// The time slice of a thread on a CPU, or its CPU time for a step, ends.
-    StretchEnds(ThreadIndex),
+    StretchEnds(ThreadIndex, Turn),
     /// The first delayed thread has lost all its time, if this forecast is still valid.
     DelayEnds(Forecast),
 }
 
 /// An event and its order: the time in the upper half, the order of creation in the lower half.
 type Ordered<T> = Reverse<(u128, T)>;
+
+/// The order of creation of a thread's stretches since it got its CPU or its time slice. All have the same, so that the order of threads does
+/// not depend on how many steps a stretch has.
+type Turn = u64;
+
+fn order(at: Nanos, created: u64) -> u128 {
+    u128::from(at.0) << u64::BITS | u128::from(created)
+}
 
 fn time_of(order: u128) -> Nanos {
     Nanos((order >> u64::BITS) as u64)
@@ -164,7 +172,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         ];
         if stretch_end.is_some_and(|order| other.is_none_or(|other| order < other)) {
             let Reverse((order, thread)) = self.stretch_ends.pop()?;
-            return Some((time_of(order), Event::StretchEnds(thread)));
+            return Some((time_of(order), Event::StretchEnds(thread, order as Turn)));
         }
         let Reverse((order, event)) = self.events.pop()?;
         Some((time_of(order), event))
@@ -173,7 +181,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
     /// Returns the number for the order of a new event at `at`.
     fn order(&mut self, at: Nanos) -> u128 {
         self.created += 1;
-        u128::from(at.0) << u64::BITS | u128::from(self.created)
+        order(at, self.created)
     }
 
     fn schedule(&mut self, at: Nanos, event: Event) {
@@ -244,7 +252,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             && let Some(thread) = self.ready.pop_front()
         {
             self.free_cpus -= 1;
-            self.continue_thread(thread);
+            self.continue_thread(thread, None);
         }
         if let Some((at, forecast)) = self.delayed.set_free_cpus(self.now, u64::from(self.free_cpus)) {
             self.schedule(at, Event::DelayEnds(forecast));
@@ -290,7 +298,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
 
     /// Handles the end of a time slice or of the CPU time of a step. At the end of a time slice, a
     /// waiting thread gets the CPU. Returns whether it is the end of a time slice only.
-    fn end_stretch(&mut self, thread: ThreadIndex) -> bool {
+    fn end_stretch(&mut self, thread: ThreadIndex, turn: Turn) -> bool {
         let has_more = { self.next[thread as usize].left } > Nanos(0);
         if has_more && !self.ready.is_empty() {
             self.free_cpus += 1;
@@ -300,12 +308,13 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             if !has_more {
                 self.advance(thread);
             }
-            self.continue_thread(thread);
+            self.continue_thread(thread, (!has_more).then_some(turn));
         }
         has_more
     }
 
-    fn continue_thread(&mut self, thread: ThreadIndex) {
+    /// Lets a thread continue on a CPU, in a turn that it already has there, or in a new one.
+    fn continue_thread(&mut self, thread: ThreadIndex, turn: Option<Turn>) {
         if !self.killed.is_empty() && self.killed.remove(&thread) {
             self.skip_to(thread, |step| step == Step::Killed);
             self.advance(thread);
@@ -328,7 +337,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
                 let left = if left > Nanos(0) { left } else { span };
                 if left > Nanos(0) {
                     self.watch.state_begins(thread, self.now, ThreadState::Running(activity));
-                    return self.run(thread, left);
+                    return self.run(thread, left, turn);
                 }
             } else if !self.execute(thread, step) {
                 return;
@@ -339,7 +348,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
 
     /// Lets a thread run until its time slice ends, or its work. The steps that follow are a part of
     /// this stretch if the time slice suffices for them, and if their activities are not followed.
-    fn run(&mut self, thread: ThreadIndex, left: Nanos) {
+    fn run(&mut self, thread: ThreadIndex, left: Nanos, turn: Option<Turn>) {
         let mut span = left.min(TIME_SLICE);
         self.next[thread as usize].left = left.since(span);
         if !W::FOLLOWS && left <= TIME_SLICE {
@@ -348,7 +357,8 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             span.0 += more.0;
             self.next[thread as usize].position += steps as u32;
         }
-        let order = self.order(self.after(span));
+        let end = self.after(span);
+        let order = turn.map_or_else(|| self.order(end), |turn| order(end, turn));
         self.stretch_ends.push(Reverse((order, thread)));
     }
 
