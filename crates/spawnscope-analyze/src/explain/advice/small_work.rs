@@ -63,7 +63,9 @@ fn share(launch: &Launch<'_>, work: Nanos, slowdown: f64) -> Option<f64> {
     Some(work.since(start_up).0 as f64 / slowdown / cost.max(1) as f64)
 }
 
-fn judge_by_line(forest: &Forest<'_>, shares: &[Option<f64>]) -> Vec<bool> {
+/// For each launch, whether its share is at most 1, or that of most launches of its line. Shares are multiples of the most that small work may
+/// take.
+pub(super) fn judge_by_line(forest: &Forest<'_>, shares: &[Option<f64>]) -> Vec<bool> {
     let mut lines: HashMap<_, Vec<f64>> = HashMap::new();
     for (launch, share) in forest.launches.iter().zip(shares) {
         lines.entry(line(launch)).or_default().extend(share);

@@ -7,8 +7,9 @@ use super::builtin::forks_for_programs;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{forks, name, time, times};
+use crate::explain::advice::small_work::judge_by_line;
 use crate::explain::advice::thresholds::{longest_frequent_groups, work_time};
-use crate::model::launch::NOT_FOUND;
+use crate::model::launch::{Launch, NOT_FOUND};
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::is_bare_fork;
 use crate::patterns::shells::Dialect;
@@ -24,13 +25,16 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
     // The `builtin` rule reports these forks, together with the programs that they launch.
     let reported = forks_for_programs(context);
+    // A shell forks for a program that it does not find, too.
+    let is_candidate = |index: u32, launch: &Launch<'_>| {
+        launch.outcome != NOT_FOUND && !reported.contains(&index) && is_bare_fork(forest, index as usize)
+    };
+    let shares = (0..)
+        .zip(&forest.launches)
+        .map(|(index, launch)| is_candidate(index, launch).then(|| share_of_work(context, index as usize)).flatten());
+    let is_small = judge_by_line(forest, &shares.collect::<Vec<_>>());
     let mut by_parent: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
-    for (index, launch) in (0..).zip(&forest.launches) {
-        // A shell forks for a program that it does not find, too.
-        let is_reported = reported.contains(&index) || launch.outcome == NOT_FOUND;
-        if is_reported || !is_bare_fork(forest, index as usize) || !does_little(context, index as usize) {
-            continue;
-        }
+    for (index, launch) in (0..).zip(&forest.launches).filter(|(index, _)| is_small[*index as usize]) {
         // Only forks of shells. Worker processes of other programs do not exec either, but do real
         // work.
         let dialect = Dialect::of_parent(forest, index as usize);
@@ -45,14 +49,11 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether a fork does little work compared with its launch cost. Page copies at the first write
-/// after the fork count as `run`, so even a fork for an `echo` runs about as long as its launch
-/// takes.
-fn does_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
-    let launch = &context.forest().launches[index];
-    work_time(context, index)
-        .zip(launch.launch_cost())
-        .is_some_and(|(run, launching)| run.0 <= MAX_RUN_FACTOR * launching.0)
+/// Returns the work of a fork as a multiple of the most that the fix would remove. Page copies at the first write after the fork count as
+/// `run`, so even a fork for an `echo` runs about as long as its launch takes.
+fn share_of_work(context: &RuleContext<'_, '_>, index: usize) -> Option<f64> {
+    let (run, launching) = (work_time(context, index)?, context.forest().launches[index].launch_cost()?);
+    Some(run.0 as f64 / (MAX_RUN_FACTOR * launching.0.max(1)) as f64)
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {
