@@ -136,10 +136,13 @@ fn phases_that_the_tracer_sees_are_known_and_create_is_not() {
     record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
     let all = launches(&record.file());
     let child = all.only(|launch| launch.command() == "true");
-    // Unlike the fork call, these phases end at stops that the tracer sees. A new process may get a CPU at once.
+    // Unlike the fork call, these phases end at stops that the tracer sees. A new process may get a CPU at once, and a busy tracer cannot tell
+    // a short setup from its stops.
     assert_eq!(child.phase_ns("create"), None);
-    assert!(child.phase_ns("queue").is_some(), "{child}");
-    for phase in ["setup", "exec", "load", "run", "teardown"] {
+    for phase in ["queue", "setup"] {
+        assert!(child.phase_ns(phase).is_some(), "{phase}: {child}");
+    }
+    for phase in ["exec", "load", "run", "teardown"] {
         assert!(child.phase_ns(phase).is_some_and(|span| span > 0), "{phase}: {child}");
     }
     let report = report(&record.file());
