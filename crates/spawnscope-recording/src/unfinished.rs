@@ -148,8 +148,9 @@ impl UnfinishedLaunch {
     /// Records that a thread left the CPU for the last time.
     pub(super) fn apply_thread_end(&mut self, zombie: Option<Nanos>, auto_reaped: bool, cpu: Option<Nanos>) {
         self.cpu_of_ended = sum(self.cpu_of_ended, cpu);
-        self.row.cpu = self.cpu_of_ended;
         self.remaining_threads -= 1;
+        // A recording may end between the ends of two threads.
+        self.row.cpu = self.cpu_of_ended.filter(|_| self.remaining_threads <= 0);
         // The kernel auto-reaps every thread that is not the last one, which says nothing about the process.
         self.is_auto_reaped |= auto_reaped && zombie.is_some();
         self.row.zombie = self.row.zombie.max(zombie);
