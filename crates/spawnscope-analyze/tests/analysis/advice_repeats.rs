@@ -1,7 +1,7 @@
 //! Advice about launches that ask the same question again, and about launches once per item.
 
 use spawnscope_analyze::explain::advice::{Advice, AdviceList};
-use spawnscope_data::event::Nanos;
+use spawnscope_data::event::{Language, Nanos};
 
 use crate::builder::Spans;
 use crate::recordings::fix_of;
@@ -149,6 +149,19 @@ fn pairs_of_files_are_moved_by_one_process() {
     assert!(fix_of(&advice).contains("shutil.copy2") && !fix_of(&advice).contains("perl"), "{advice:?}");
     let advice = only(&advice_on_repeats(BASH, &[&["rm", "a@.o", "a@.d"]], WAIT4), "many-per-launch");
     assert!(fix_of(&advice).contains("xargs -0r rm --"), "{advice:?}");
+}
+
+#[test]
+fn launches_of_several_lines_are_not_collected_in_a_loop() {
+    let mut serial = Serial::with_command(BASH[0], BASH);
+    for number in 1..=COUNT as u32 {
+        let words = ["rm", &format!("a{number}.o"), &format!("a{number}.d")];
+        let launch = serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/rm", &words)), WAIT4);
+        let line = serial.builder.line(Language::Bash, "deploy.sh", number, "");
+        serial.builder.set_call_chain(launch, &[line]);
+    }
+    let advice = only(&advices(&serial.finish()), "many-per-launch");
+    assert!(fix_of(&advice).contains("rm -- FILES..."), "{advice:?}");
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn of_list(context: &RuleContext<'_, '_>, site: &Site<'_>, list: &str, differing
     let finding = finding(context, site, MANY, with, all.clone())
         .fix("pass all files to one launch:")
         .fix(match runtime {
-            Runtime::Shell => {
+            Runtime::Shell if may_be_in_loop(context, all) => {
                 format!("  printf '%s\\0' FILES...   in the loop, and after it:  done | xargs -0r {list} --")
             }
             Runtime::Make => {
@@ -242,6 +242,12 @@ fn of_list(context: &RuleContext<'_, '_>, site: &Site<'_>, list: &str, differing
         ))
         .predicted_by_all(merged(context, all, MAX_BATCH), option);
     certain(finding)
+}
+
+/// Whether a line of a script launches several of them, as far as lines are known.
+fn may_be_in_loop(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let lines: HashSet<_> = all.iter().map(|index| context.launch(*index).script_stack).collect();
+    lines.len() < all.len()
 }
 
 /// Whether a pause is between most launches with the same arguments: they watch something.
