@@ -69,9 +69,8 @@ impl Causes {
             || Replay::new(forest, timelines, &parameters),
             || {
                 let path = critical_path(forest, timelines, parameters.wall);
-                let callers = Callers::find(forest, Detail::Line);
-                let (sites, given) = (Callers::behind_helpers(forest), given_commands(forest));
-                let small_work = SmallWork::of(recording, forest, timelines);
+                let (callers, sites) = (Callers::find(forest, Detail::Line), Callers::behind_helpers(forest));
+                let (small_work, given) = (SmallWork::of(recording, forest, timelines), given_commands(forest));
                 (path, drifts(forest), callers, sites, small_work, given, tool_calls(forest))
             },
         );
@@ -88,24 +87,14 @@ impl Causes {
             given: &given,
             tool_calls: &tool_calls,
         };
-        let is_reliable = is_reliable(replay.error());
-        let (advices, dependence, answer) = if is_reliable {
+        let (work, cpu_waits, replay_error) = (most_work(forest, &path), replay.programs.cpu_waits, replay.error());
+        let predicted = is_reliable(replay_error).then(|| {
             let (advices, dependence) = predict(&context);
             let answer = question(&context, &dependence);
             (advices, dependence, answer)
-        } else {
-            (AdviceList::default(), Vec::new(), T::default())
-        };
-        let causes = Causes {
-            advices,
-            dependence,
-            work: most_work(forest, &path),
-            cpu_waits: replay.programs.cpu_waits,
-            replay_error: replay.error(),
-            drifts,
-            path,
-            tool_calls,
-        };
+        });
+        let (advices, dependence, answer) = predicted.unwrap_or_default();
+        let causes = Causes { advices, dependence, work, cpu_waits, replay_error, drifts, path, tool_calls };
         Some((causes, answer))
     }
 }

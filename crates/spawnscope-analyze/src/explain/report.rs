@@ -44,8 +44,6 @@ pub struct Report {
     /// The time from the start to the end of the command or of the recording; to the last event if
     /// the recorder was killed.
     pub wall: Nanos,
-    /// When the recording began, in nanoseconds since 1970-01-01 UTC.
-    pub started_unix_ns: i64,
     /// How the command ended. `None` without a command.
     pub exit: Option<Outcome>,
     /// Sums over all launches.
@@ -120,54 +118,45 @@ fn still_running(forest: &Forest<'_>) -> Vec<(Vec<u8>, u64)> {
     counts
 }
 
-fn sum_of_all(forest: &Forest<'_>, path: Option<&CriticalPath>) -> Summary {
+fn sum_of_all(info: &Info, forest: &Forest<'_>, path: Option<&CriticalPath>) -> Summary {
     let mut sum = Summary::default();
     for (index, launch) in forest.launches.iter().enumerate() {
         if launch.is_launch() {
             sum.add(forest, index, path);
         }
     }
+    let is_whole = info.wall.is_some() && info.lost.iter().all(|loss| loss.events == 0);
+    debug_assert!(!is_whole || !info.contradictions.0.is_empty() || is_consistent(&sum), "{sum:?}");
     sum
+}
+
+/// Returns what a report shows of a recording: nothing of kinds of events that were not lost.
+fn info_shown(info: &Info) -> Info {
+    let lost = info.lost.iter().filter(|loss| loss.events > 0).cloned().collect();
+    Info { ended: info.wall.and(info.ended.clone()), lost, ..info.clone() }
 }
 
 /// Reports on a recording with joined launches, and with causes if they were computed.
 #[must_use]
 pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Causes>, group_by: GroupBy) -> Report {
     let path = causes.map(|causes| &causes.path);
-    let ((all, overlaps, repeats, failures), mut groups) = parallel::join(
-        || (sum_of_all(forest, path), tax_overlaps(forest), repeats(forest), failures(forest)),
+    let ((all, overlaps, repeats, (path_searches, failures)), mut groups) = parallel::join(
+        || (sum_of_all(&recording.info, forest, path), tax_overlaps(forest), repeats(forest), failures(forest)),
         || groups(forest, path, group_by),
     );
     let dependence = causes.map(|causes| causes.dependence.clone()).unwrap_or_default();
     if group_by == GroupBy::Command {
         rank_by_dependence(&mut groups, &dependence);
     }
-    let (path_searches, failures) = failures;
     let info = &recording.info;
-    let is_whole =
-        info.wall.is_some() && info.lost.iter().all(|loss| loss.events == 0) && info.contradictions.0.is_empty();
-    debug_assert!(
-        !is_whole || is_consistent(&all),
-        "{:?} of the launch tax {:?} is critical",
-        all.critical_tax,
-        all.tax
-    );
     Report {
-        info: Info {
-            ended: info.wall.and(info.ended.clone()),
-            lost: info.lost.iter().filter(|loss| loss.events > 0).cloned().collect(),
-            ..info.clone()
-        },
+        info: info_shown(info),
         followed: (info.scope == Scope::Process).then(|| followed(forest)).flatten(),
         window: None,
-        episodes: match info.scope {
-            Scope::Command => Vec::new(),
-            Scope::Process | Scope::System => episodes(forest),
-        },
+        episodes: if info.scope == Scope::Command { Vec::new() } else { episodes(forest) },
         busiest: None,
         is_reconstructed: causes.is_some() && !info.sees_scheduler(),
         wall: info.wall.unwrap_or(info.last_event),
-        started_unix_ns: info.started_unix_ns,
         exit: forest.launches.iter().find(|launch| launch.origin == Origin::Command).map(|launch| launch.outcome),
         all,
         overlaps,

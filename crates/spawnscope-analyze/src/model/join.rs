@@ -61,8 +61,7 @@ impl<'a> Joiner<'a> {
             zombie: row.zombie.into(),
             reaped: row.reaped.into(),
         };
-        let program = execs.last().map(|exec| base_name(exec.path()));
-        let start_up = start_up(row, exec_rows, program);
+        let outcome = row.wait_status.map_or(Outcome::Unknown, Outcome::of_wait_status);
         let ended = row.exit.or(row.zombie).or(row.reaped).is_some();
         Launch {
             id: row.id,
@@ -79,17 +78,13 @@ impl<'a> Joiner<'a> {
             phases: wall_times(row.origin, &instants, &execs, (!ended).then_some(self.end)),
             cpu_phases: cpu_times(row, exec_rows),
             last_run_cpu: last_run_cpu(row, exec_rows),
+            start_up: start_up(row, exec_rows, execs.last().map(|exec| base_name(exec.path()))).into(),
             execs,
             cpu: row.cpu.into(),
-            start_up: start_up.into(),
             counts: Counts::of(row),
             script_stack: row.script_stack,
             native_stack: row.native_stack,
-            outcome: match row.wait_status {
-                _ if !ended => Outcome::Running,
-                Some(status) => Outcome::of_wait_status(status),
-                None => Outcome::Unknown,
-            },
+            outcome: if ended { outcome } else { Outcome::Running },
         }
     }
 

@@ -81,19 +81,15 @@ impl<'a> Forest<'a> {
         }
         joiner.divide_forks(&mut joined, &children);
         let failed_execs = joiner.failed_execs(&rows);
-        let (mut roots, mut orphans) = (Vec::new(), Vec::new());
-        for (index, launch) in joined.iter().enumerate().filter(|(index, _)| parents[*index].get().is_none()) {
-            let is_root = matches!(launch.origin, Origin::Command | Origin::Existed);
-            if is_root { &mut roots } else { &mut orphans }.push(index);
-        }
-        let started_unix_ns = info.started_unix_ns;
+        let tops = (0..joined.len()).filter(|index| parents[*index].get().is_none());
+        let (roots, orphans) = tops.partition(|top| matches!(joined[*top].origin, Origin::Command | Origin::Existed));
         let mut forest = Forest {
             root: root_among(&joined, info.root),
             launches: joined,
             roots,
             orphans,
             end,
-            started_unix_ns,
+            started_unix_ns: info.started_unix_ns,
             children,
             positions,
             failed_execs,

@@ -78,10 +78,7 @@ enum Key<'a> {
 pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupBy) -> Vec<Group> {
     let lines = Callers::find(forest, Detail::Line);
     let functions = (group_by == GroupBy::Caller).then(|| Callers::find(forest, Detail::Function));
-    let labels = match group_by {
-        GroupBy::Label(label) => Some(BuildLabels::find(forest, label)),
-        _ => None,
-    };
+    let labels = if let GroupBy::Label(label) = group_by { Some(BuildLabels::find(forest, label)) } else { None };
     let call_sites = functions.as_ref().unwrap_or(&lines);
     let mut numbers: HashMap<Key<'_>, usize> = HashMap::new();
     let mut members: Vec<(Key<'_>, Vec<u32>)> = Vec::new();
@@ -99,10 +96,8 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
     let inclusive = inclusive(forest, path, &group_of, members.len());
     let mut groups = Vec::with_capacity(members.len());
     for ((key, launches), inclusive) in members.iter().zip(inclusive) {
-        let call_site = match key {
-            Key::CallSite(number) => Some(call_sites.call_site(*number).clone()),
-            _ => None,
-        };
+        let call_site =
+            if let Key::CallSite(number) = key { Some(call_sites.call_site(*number).clone()) } else { None };
         groups.push(Group {
             label: label(*key, call_site.as_ref(), group_by),
             call_site,

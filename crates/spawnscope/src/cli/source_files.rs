@@ -64,7 +64,7 @@ impl SourceFiles {
     /// Looks up all edits of a report, and sets `Advice::edited` and `Advice::patch`.
     pub fn look_up(report: &mut Report) -> SourceFiles {
         let mut sources = SourceFiles {
-            started_unix_ns: report.started_unix_ns,
+            started_unix_ns: report.info.started_unix_ns,
             directory: std::env::current_dir().ok(),
             files: BTreeMap::new(),
         };

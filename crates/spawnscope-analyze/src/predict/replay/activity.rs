@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use crate::model::launch::Launch;
+use crate::model::launch::{Instants, Launch};
 use crate::model::phases::Phase;
 use crate::model::pieces::Piece;
 use crate::model::timeline::{ThreadIndex, Timelines};
@@ -205,36 +205,26 @@ fn own_activities(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Activity)> {
     activities
 }
 
+/// What a thread does from one instant to another.
+type Interval = (Nanos, Nanos, Activity);
+
 /// Returns the intervals in which a thread works for the children that it created, ordered by time
 /// and without overlap.
-fn work_for_children(
-    forest: &Forest<'_>,
-    timelines: &Timelines,
-    thread: ThreadIndex,
-    fault_ns: f64,
-) -> Vec<(Nanos, Nanos, Activity)> {
+fn work_for_children(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, fault_ns: f64) -> Vec<Interval> {
     let launch = timelines.threads[thread as usize].launch;
     let children = forest.children(launch as usize);
-    let mut work: Vec<(Nanos, Nanos, Activity)> = Vec::new();
+    let mut work: Vec<Interval> = Vec::new();
     let mut push = |from: Nanos, to: Nanos, child: usize, stage: Stage| {
         let from = work.last().map_or(from, |(_, end, _)| from.max(*end));
         if from < to {
-            let launch = child as u32;
-            work.push((from, to, Activity { launch, stage }));
+            work.push((from, to, Activity { launch: child as u32, stage }));
         }
     };
     for (position, &child) in children.iter().enumerate() {
         let at = &forest.launches[child].instants;
         let is_creator = timelines.threads[child].creator.get().unwrap_or(launch) == thread;
-        let Some(created) = at.created.get().filter(|_| is_creator) else {
-            continue;
-        };
-        let Some(create) = at.create.get().or_else(|| supposed_create(timelines, child, created)) else {
-            continue;
-        };
-        if let Some(prepare) = at.prepare.get() {
-            push(prepare, create, child, Stage(SUPERVISE));
-        }
+        let Some((create, created)) = creation(timelines, at, child).filter(|_| is_creator) else { continue };
+        push(at.prepare.get().unwrap_or(create), create, child, Stage(SUPERVISE));
         push(create, created, child, Stage::new(Phase::Create, 0));
         let mut done = created;
         if let Some(reaped) = at.reaped.get().filter(|_| is_alone(forest, children, position)) {
@@ -243,26 +233,27 @@ fn work_for_children(
             push(ended, reaped, child, Stage::new(Phase::Reap, 0));
             done = reaped;
         }
-        let Some(next) = children.get(position + 1) else {
-            if thread == launch {
-                let faults = faults_until_exit(forest, child, launch as usize) * fault_ns;
-                push(done, Nanos(done.0 + faults as u64), child, Stage(FAULTS));
-            }
-            continue;
-        };
-        let tidied = forest.launches[*next].instants.parent_tidied.get().map_or(done, |at| at.max(done));
+        let next = children.get(position + 1).copied();
+        let tidied = next.and_then(|next| forest.launches[next].instants.parent_tidied.get());
+        let tidied = tidied.map_or(done, |at| at.max(done));
         push(done, tidied, child, Stage(SUPERVISE));
-        let faults = faults_between(forest, child, *next) * fault_ns;
-        push(tidied, Nanos(tidied.0 + faults as u64), child, Stage(FAULTS));
+        let faults = match next {
+            Some(next) => faults_between(forest, child, next),
+            None if thread == launch => faults_until_exit(forest, child, launch as usize),
+            None => 0.0,
+        };
+        push(tidied, Nanos(tidied.0 + (faults * fault_ns) as u64), child, Stage(FAULTS));
     }
     work
 }
 
-/// Returns when a parent is assumed to have begun to create a child, if the collector did not see
-/// it.
-fn supposed_create(timelines: &Timelines, child: usize, created: Nanos) -> Option<Nanos> {
-    let creation = timelines.unknown.as_ref()?.creation(child as u32);
-    Some(Nanos(created.0.saturating_sub(creation.supposed.0)))
+/// Returns when the creation of a child began and ended. If the collector did not see its
+/// beginning, that is assumed.
+fn creation(timelines: &Timelines, at: &Instants, child: usize) -> Option<(Nanos, Nanos)> {
+    let created = at.created.get()?;
+    let supposed = || timelines.unknown.as_ref().map(|unknown| unknown.creation(child as u32).supposed);
+    let create = at.create.get().or_else(|| Some(Nanos(created.0.saturating_sub(supposed()?.0))))?;
+    Some((create, created))
 }
 
 /// Returns how many page faults of a parent between two of its launches came from sharing pages

@@ -365,26 +365,16 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
     /// Executes a step that uses no CPU time. Returns whether the thread continues at once.
     fn execute(&mut self, thread: ThreadIndex, step: Step) -> bool {
         match step {
-            Step::Wake(token) => {
-                self.signal(token, thread);
-                true
-            }
-            Step::Kill(killed) => {
-                self.kill(killed, thread);
-                true
-            }
-            Step::Killed => {
-                self.block(thread, ThreadState::Waiting);
-                false
-            }
+            Step::Wake(token) => self.signal(token, thread),
+            Step::Kill(killed) => self.kill(killed, thread),
+            Step::Killed => return self.block(thread, ThreadState::Waiting),
+            Step::Wait(token, ..) => return self.wait_for(token, thread, ThreadState::Waiting),
             Step::TimedWait(token, _, span) => {
-                if self.signals[token as usize] == Signal::SIGNALLED {
-                    return true;
+                let continues = self.wait_for(token, thread, ThreadState::Sleeping(ExternalWait::Timer));
+                if !continues {
+                    self.schedule(self.after(span), Event::TimesOut(thread, token));
                 }
-                self.signals[token as usize] = Signal(thread);
-                self.schedule(self.after(span), Event::TimesOut(thread, token));
-                self.block(thread, ThreadState::Sleeping(ExternalWait::Timer));
-                false
+                return continues;
             }
             Step::Spawn(child) => {
                 self.script.begin(child);
@@ -393,31 +383,32 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
                 if !self.delay_if_loss(child) {
                     self.ready.push_back(child);
                 }
-                true
             }
-            Step::Wait(token, ..) => {
-                let signal = &mut self.signals[token as usize];
-                if *signal == Signal::SIGNALLED {
-                    return true;
-                }
-                *signal = Signal(thread);
-                self.block(thread, ThreadState::Waiting);
-                false
-            }
-            Step::Round(polling, _) => self.wait_for_round(thread, polling),
-            Step::Sleep(_, _, ExternalWait::Recorder) if !self.machine.is_recorded => true,
+            Step::Round(polling, _) => return self.wait_for_round(thread, polling),
+            Step::Sleep(_, _, ExternalWait::Recorder) if !self.machine.is_recorded => {}
             Step::Sleep(span, _, external_wait) => {
                 self.schedule(self.after(span), Event::Ready(thread));
-                self.block(thread, ThreadState::Sleeping(external_wait));
-                false
+                return self.block(thread, ThreadState::Sleeping(external_wait));
             }
             Step::Lose(_, activity) => {
                 self.watch.state_begins(thread, self.now, ThreadState::Queued(Some(activity)));
                 self.free_cpus += 1;
-                !self.delay_if_loss(thread)
+                return !self.delay_if_loss(thread);
             }
-            Step::Run(..) | Step::Record(..) | Step::Check(_) => true,
+            Step::Run(..) | Step::Record(..) | Step::Check(_) => {}
         }
+        true
+    }
+
+    /// Lets a thread wait for a signal. Returns whether it continues at once, because the signal
+    /// was sent before.
+    fn wait_for(&mut self, token: Token, thread: ThreadIndex, state: ThreadState) -> bool {
+        let signal = &mut self.signals[token as usize];
+        if *signal == Signal::SIGNALLED {
+            return true;
+        }
+        *signal = Signal(thread);
+        self.block(thread, state)
     }
 
     fn signal(&mut self, token: Token, by: ThreadIndex) {
@@ -472,12 +463,14 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         }
     }
 
-    fn block(&mut self, thread: ThreadIndex, state: ThreadState) {
+    /// Blocks a thread. Returns false, because it does not continue.
+    fn block(&mut self, thread: ThreadIndex, state: ThreadState) -> bool {
         self.watch.state_begins(thread, self.now, state);
         self.free_cpus += 1;
         self.advance(thread);
         if state == ThreadState::Waiting {
             self.begin_round(thread);
         }
+        false
     }
 }

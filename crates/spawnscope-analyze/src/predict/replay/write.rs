@@ -31,32 +31,20 @@ pub(super) fn write(
 ) -> Programs {
     let ((waits, count, mut actions), contention) =
         parallel::join(|| collect_actions(forest, timelines, window), || Contention::new(timelines, parameters.cpus));
-    let launch_of = timelines.threads.iter().map(|thread| thread.launch).collect();
-    let mut programs = Programs::new(
-        launch_of,
-        count,
-        roots(forest, timelines, root, window.0),
-        last_thread(timelines, last_launch(forest, root, window.1)),
-    );
+    let mut programs = without_steps(forest, timelines, root, window, count);
     programs.reserve(STEPS_OF_EACH * (timelines.slice_count() + actions.len()));
     programs.cpu_waits = contention.waits;
-    programs.mortal = timelines.kills.iter().map(|kill| kill.killed).collect();
     let mut tokens = 0..0;
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let slices = timelines.slices(thread);
-        let indices = slices.indices();
-        let thread_waits = waits[tokens.end..].iter().take_while(|index| indices.contains(index));
+        let thread_waits = waits[tokens.end..].iter().take_while(|index| slices.indices().contains(index));
         tokens = tokens.end..tokens.end + thread_waits.count();
-        let scanned = tokens.clone().filter(|token| {
-            let slice = slices.get((waits[*token] - indices.start) as usize);
-            slice.and_then(|slice| slice.object).map(ObjectRef::kind) == Some(ObjectKind::Permission)
-        });
+        let scanned = tokens.clone().filter(|token| is_scan(slices, waits[*token]));
         programs.scanned.extend(scanned.map(|token| token as Token));
-        let thread_actions = take_actions_of(&mut actions, thread);
         programs.add(|steps| {
-            let writer = Writer {
+            Writer {
                 timelines,
-                actions: thread_actions,
+                actions: take_actions_of(&mut actions, thread),
                 steps,
                 launch: timelines.launch_of(thread),
                 waits: &waits[tokens.clone()],
@@ -68,11 +56,31 @@ pub(super) fn write(
                 launch_overhead: LaunchOverhead { forest, parameters },
                 ended: end_of_process(forest, timelines, thread),
                 activities: Activities::new(forest, timelines, thread, parameters.fault_ns),
-            };
-            writer.write(slices);
+            }
+            .write(slices);
         });
     }
     programs
+}
+
+fn without_steps(
+    forest: &Forest<'_>,
+    timelines: &Timelines,
+    root: u32,
+    (start, end): (Nanos, Nanos),
+    token_count: Token,
+) -> Programs {
+    let launch_of = timelines.threads.iter().map(|thread| thread.launch).collect();
+    let last = last_thread(timelines, last_launch(forest, root, end));
+    let mut programs = Programs::new(launch_of, token_count, roots(forest, timelines, root, start), last);
+    programs.mortal = timelines.kills.iter().map(|kill| kill.killed).collect();
+    programs
+}
+
+/// Whether a slice waited for a permission scanner.
+fn is_scan(slices: ThreadSlices<'_>, index: u32) -> bool {
+    let object = slices.get((index - slices.indices().start) as usize).and_then(|slice| slice.object);
+    object.map(ObjectRef::kind) == Some(ObjectKind::Permission)
 }
 
 /// Returns when the process of a thread ended. `None` if it was alive at the end of the recording.

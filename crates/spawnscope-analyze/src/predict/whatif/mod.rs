@@ -155,17 +155,9 @@ impl WhatIf<'_, '_> {
 
     pub fn predict(&self, changes: &[AppliedChange]) -> Prediction {
         let (adjustments, changed) = self.adjustments(changes);
-        let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
-        let (savings, (played, uncertainty)) = parallel::join(
-            || adjustments.savings(self.forest),
-            || {
-                let mut edited = EditedPrograms::new(&self.replay.programs, &adjustments, false);
-                // The prediction is for a run without recording.
-                let played = simulate(&mut edited, &Machine::with_cpus(cpus).unrecorded());
-                (played, edited.uncertainty())
-            },
-        );
-        let (predicted, wall) = (self.as_measured(played), self.as_measured(self.replay.unrecorded));
+        let (savings, (predicted, uncertainty)) =
+            parallel::join(|| adjustments.savings(self.forest), || self.replay_with(&adjustments));
+        let wall = self.as_measured(self.replay.unrecorded);
         let error = self.replay.error();
         // At most the whole saving is uncertain.
         let costs = (uncertainty / savings.iter().flatten().sum::<f64>().max(1.0)).min(1.0);
@@ -183,22 +175,12 @@ impl WhatIf<'_, '_> {
         let shifts = shifts.map(|shift| shift.map(|time| time.0 as f64));
         let largest = shifts.map(|[less, more]| less.max(more));
         let [less, more] = [0, 1].map(|end| shifts.iter().map(|shift| shift[end]).sum::<f64>());
-        let certain = 1.0 - (less / saved.max(1.0)).min(1.0);
-        // If unknown waits cancel a part of the saving, that part has no margin of its own, only
-        // the drift between runs.
-        let above = less + margins.wall() * certain + interval::drift(repeatability) * wall * (1.0 - certain);
-        let slowdown = self.constants.slowdown;
-        // What the saving may be less because launches were slowed, the wall may be longer.
-        let above = above + (saved - above).max(0.0) * (1.0 - 1.0 / slowdown.most);
-        // A change that saves time saves none in the worst case: it does not make the wall longer.
-        let longest = if saved > 0.0 { saved + interval::drift(repeatability) * wall } else { f64::MAX };
-        let above = above.min(longest);
         Prediction {
             wall: self.replay.measured,
             unrecorded: Nanos(wall.round() as u64),
             predicted: Nanos(predicted.round() as u64),
             low: Nanos((predicted - margins.wall() - more).max(0.0) as u64),
-            high: Nanos((predicted + above) as u64),
+            high: Nanos((predicted + self.margin_above(margins.wall(), saved, less)) as u64),
             saving_margin: Nanos(margins.saving() as u64),
             run_margins: margins.of_one_run(),
             widest: margins.largest_cause(largest),
@@ -207,20 +189,45 @@ impl WhatIf<'_, '_> {
             unknown,
             held_by_others,
             guessed,
-            slowdown,
+            slowdown: self.constants.slowdown,
         }
+    }
+
+    /// Replays with adjustments, for a run without recording. Returns the wall and the uncertainty
+    /// of the adjustments.
+    fn replay_with(&self, adjustments: &Adjustments) -> (f64, f64) {
+        let mut edited = EditedPrograms::new(&self.replay.programs, adjustments, false);
+        let played = simulate(&mut edited, &self.machine(adjustments));
+        (self.as_measured(played), edited.uncertainty())
+    }
+
+    fn machine(&self, adjustments: &Adjustments) -> Machine {
+        Machine::with_cpus(adjustments.cpus.unwrap_or(self.replay.cpus)).unrecorded()
+    }
+
+    /// Returns by how much the wall may be longer than predicted. `less`: how much less than
+    /// `saved` may be saved, because something is unknown.
+    fn margin_above(&self, margin: f64, saved: f64, less: f64) -> f64 {
+        let certain = 1.0 - (less / saved.max(1.0)).min(1.0);
+        let drift = interval::drift(self.constants.repeatability) * self.as_measured(self.replay.unrecorded);
+        // If unknown waits cancel a part of the saving, that part has no margin of its own, only
+        // the drift between runs.
+        let above = less + margin * certain + drift * (1.0 - certain);
+        // What the saving may be less because launches were slowed, the wall may be longer.
+        let above = above + (saved - above).max(0.0) * (1.0 - 1.0 / self.constants.slowdown.most);
+        // A change that saves time saves none in the worst case: it does not make the wall longer.
+        if saved > 0.0 { above.min(saved + drift) } else { above }
     }
 
     /// Returns how much less and how much more is saved with another number of CPUs, if programs
     /// outside of the recording hold all CPUs that they can get, and if they hold none that the
     /// command needs.
     fn held_by_others(&self, adjustments: &Adjustments, predicted: f64) -> Option<[Nanos; 2]> {
-        let cpus = adjustments.cpus.filter(|_| adjustments.contention < 1.0)?;
-        let machine = Machine::with_cpus(cpus).unrecorded();
+        adjustments.cpus.filter(|_| adjustments.contention < 1.0)?;
         let [most, none] = [1.0, 0.0].map(|contention| {
             let mut adjustments = adjustments.clone();
             adjustments.contention = contention;
-            self.as_measured(simulate(&mut EditedPrograms::new(&self.replay.programs, &adjustments, false), &machine))
+            self.replay_with(&adjustments).0
         });
         let shift = [most - predicted, predicted - none].map(|time| Nanos(time.max(0.0) as u64));
         (shift != [Nanos(0); 2]).then_some(shift)
@@ -274,9 +281,7 @@ impl WhatIf<'_, '_> {
 
     fn path_with(&self, adjustments: &Adjustments) -> CriticalPath {
         let mut edited = EditedPrograms::new(&self.replay.programs, adjustments, true);
-        let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
-        let machine = Machine::with_cpus(cpus).unrecorded();
-        critical_path_of(&mut edited, &machine, self.forest.launches.len())
+        critical_path_of(&mut edited, &self.machine(adjustments), self.forest.launches.len())
     }
 
     fn adjustments(&self, changes: &[AppliedChange]) -> (Adjustments, Vec<Vec<u32>>) {

@@ -125,22 +125,18 @@ pub fn whatif_report(
     let [saved, ..] = prediction.saving();
     let takeover = critical_path(forest, timelines, parameters.wall)
         .and_then(|recorded| whatif.takeover(&changes, saved, &recorded, recording));
-    let removed = requested.iter().zip(&prediction.changed);
-    let removed = removed.filter(|(requested, _)| requested.change == Change::Remove);
-    let removed: HashSet<u32> = removed.flat_map(|(_, affected)| affected).copied().collect();
     let changed = requested.iter().zip(&changes).zip(&prediction.changed);
+    let effect = |((requested, applied), affected): ((&RequestedChange, &AppliedChange), &Vec<u32>)| ChangeEffect {
+        text: requested.text.clone(),
+        change: requested.change,
+        launches: affected.len() as u64,
+        selected: applied.launches.len() as u64,
+    };
     Ok(WhatIfReport {
         collector: recording.info.collector.clone(),
         runs: 1,
-        forks_left: forks_left(forest, &removed),
-        changes: changed
-            .map(|((requested, applied), affected)| ChangeEffect {
-                text: requested.text.clone(),
-                change: requested.change,
-                launches: affected.len() as u64,
-                selected: applied.launches.len() as u64,
-            })
-            .collect(),
+        forks_left: forks_left(forest, requested, &prediction),
+        changes: changed.map(effect).collect(),
         prediction,
         takeover,
         where_the_wall_went: where_the_wall_went(&path, recording),
@@ -189,7 +185,10 @@ fn no_line(requested: &RequestedChange, selector: &Selector, forest: &Forest<'_>
 /// Returns the most frequent forks without exec that remain although all their launches are
 /// removed. A fork that only wrote the input of a removed launch to a pipe does not count as a
 /// launch.
-fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u64)> {
+fn forks_left(forest: &Forest<'_>, requested: &[RequestedChange], prediction: &Prediction) -> Option<(Vec<u8>, u64)> {
+    let changed = requested.iter().zip(&prediction.changed);
+    let removed = changed.filter(|(requested, _)| requested.change == Change::Remove);
+    let removed: HashSet<u32> = removed.flat_map(|(_, launches)| launches).copied().collect();
     let parents: HashSet<usize> = removed.iter().filter_map(|launch| forest.parent(*launch as usize)).collect();
     let mut remaining: HashMap<Vec<u8>, u64> = HashMap::new();
     for parent in parents {

@@ -14,8 +14,7 @@ impl<S: Script, W: Watch> Simulation<'_, S, W> {
             return true;
         }
         self.rounds.entry(polling).or_default().push(thread);
-        self.block(thread, ThreadState::Sleeping(ExternalWait::Timer));
-        false
+        self.block(thread, ThreadState::Sleeping(ExternalWait::Timer))
     }
 
     /// Lets a thread no longer wait for a round. Returns whether it did.
