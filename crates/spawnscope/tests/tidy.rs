@@ -172,6 +172,68 @@ fn no_file_is_too_long() {
     assert_tree_complies(too_long);
 }
 
+const MAX_FUNCTION_LINES: usize = 40;
+/// Functions outside of tests that may have more lines, with the reason. A function is removed when it has become shorter; none is added.
+const LONG_FUNCTIONS: [(&str, &str, &str); 16] = [
+    ("crates/spawnscope-analyze/src/explain/advice/edit/answers.rs", "about_words", "to be divided"),
+    ("crates/spawnscope-analyze/src/explain/advice/edit/fuzzing.rs", "edit_for_fuzzing", "one list of edits"),
+    ("crates/spawnscope-analyze/src/explain/advice/edit/makefile.rs", "check", "to be divided"),
+    ("crates/spawnscope-analyze/src/explain/advice/rules/builtin/sed.rs", "expansion", "one table"),
+    ("crates/spawnscope-analyze/src/explain/advice/rules/run_queue.rs", "find", "to be divided"),
+    ("crates/spawnscope-analyze/src/explain/advice/sites/cures/shell_lines.rs", "of_language", "one table"),
+    ("crates/spawnscope-analyze/src/explain/advice/sites/mod.rs", "cured", "to be divided"),
+    ("crates/spawnscope-collect/src/ptrace/calls.rs", "handle_setup_entry", "to be divided"),
+    ("crates/spawnscope-collect/src/ptrace/creations.rs", "handle_creation", "to be divided"),
+    ("crates/spawnscope-collect/src/ptrace/stops.rs", "handle_stop", "to be divided"),
+    ("crates/spawnscope-collect/src/ptrace/stops.rs", "handle_exec", "to be divided"),
+    ("crates/spawnscope-collect/src/ptrace/tracing.rs", "run", "to be divided"),
+    ("crates/spawnscope-import/src/strace/creations.rs", "add_process", "to be divided"),
+    ("crates/spawnscope-import/src/strace/effects.rs", "execute", "one table of system calls"),
+    ("crates/spawnscope-import/src/strace/effects.rs", "change_files", "one table of system calls"),
+    ("crates/spawnscope/src/present/dataset/columns.rs", "launches", "one table of columns"),
+];
+
+/// Returns the name of the function that begins in a line.
+fn function_name(line: &str) -> Option<&str> {
+    let (before, after) = line.split_once("fn ")?;
+    let is_qualifier =
+        |word: &str| word.starts_with("pub") || ["const", "unsafe", "async", "extern", "\"C\""].contains(&word);
+    (!line.ends_with('}') && before.split_whitespace().all(is_qualifier)).then(|| leading_name(after))
+}
+
+/// Returns the functions outside of tests that have too many lines.
+fn long_functions(path: &Path, text: &str) -> Vec<String> {
+    if suffix(path) != "rs" || path.iter().any(|part| part == "tests" || part == "tests.rs") {
+        return Vec::new();
+    }
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let lines: Vec<&str> = code.lines().collect();
+    let long = lines.iter().enumerate().filter_map(|(start, line)| {
+        let name = function_name(line)?;
+        lines[start..].iter().find(|line| line.ends_with(['{', ';']))?.strip_suffix('{')?;
+        let end = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
+        let length = lines[start..].iter().position(|line| *line == end)? + 1;
+        (length > MAX_FUNCTION_LINES).then(|| name.to_owned())
+    });
+    long.collect()
+}
+
+#[test]
+fn no_further_function_is_too_long() {
+    let body = "    a();\n".repeat(MAX_FUNCTION_LINES - 1);
+    for start in ["fn f() {", "pub(crate) fn f(\n) {", "pub const unsafe extern \"C\" fn f() {"] {
+        assert_violates(long_functions, "src/a.rs", &format!("{start}\n{body}}}\n"));
+    }
+    let mut long = Vec::new();
+    for (path, text) in tracked() {
+        long.extend(long_functions(&path, &text).into_iter().map(|name| (path.display().to_string(), name)));
+    }
+    long.sort();
+    let mut exceptions = LONG_FUNCTIONS.map(|(path, name, _)| (path.to_owned(), name.to_owned()));
+    exceptions.sort();
+    assert_eq!(long, exceptions);
+}
+
 /// Folders whose lines are not too long. A folder is added when its last long line is wrapped.
 const WRAPPED: [&str; 11] = [
     "crates/spawnscope-doctor",
