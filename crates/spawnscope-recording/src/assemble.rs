@@ -137,13 +137,11 @@ impl Assembler {
             }
             EventKind::Slice(slice) => {
                 self.set_first_run(at, launch, task, slice);
-                let back = (slice.reason != LeftCpu::Ended).then_some(at);
-                self.add_slice(back, launch, task, slice);
+                self.add_slice((slice.reason != LeftCpu::Ended).then_some(at), launch, task, slice);
             }
             EventKind::LastSeen(slice) => self.add_slice(None, launch, task, slice),
             EventKind::FileNamed { device, inode, path } => {
-                let path = self.interner.intern(path);
-                self.objects.set_path(*device, *inode, path);
+                self.objects.set_path(*device, *inode, self.interner.intern(path));
             }
             EventKind::PeerFound { device, inode, pid, name } => {
                 let name = self.interner.intern(name);

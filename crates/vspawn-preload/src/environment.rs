@@ -110,23 +110,20 @@ impl Environment {
     /// `environment` is an array of C strings that ends with NULL, and outlives this value.
     pub unsafe fn read<'a>(&mut self, shell: Shell, environment: *const *const c_char) -> Option<ShellConditions<'a>> {
         let mut conditions = ShellConditions { path: None, is_first_level: true };
-        let mut has_level = false;
-        let mut has_directory = false;
+        let (mut has_level, mut has_directory) = (false, false);
         // SAFETY: as the caller promises.
         for mut variable in unsafe { entries(environment) } {
             // SAFETY: each entry is a C string.
             let text: &'a [u8] = unsafe { bytes(variable) };
             let equals = text.iter().position(|byte| *byte == b'=').filter(|at| *at > 0)?;
             let (name, value) = (text.get(..equals)?, text.get(equals + 1..)?);
-            if is_special(shell, name, value) {
+            let is_valid = is_valid_name(name);
+            // bash keeps entries with other names in a separate list; dash ignores them.
+            if is_special(shell, name, value) || !is_valid && shell == Shell::Bash {
                 return None;
             }
-            if !is_valid_name(name) {
-                match shell {
-                    Shell::Dash => continue,
-                    // bash keeps such entries in a separate list.
-                    Shell::Bash => return None,
-                }
+            if !is_valid {
+                continue;
             }
             match name {
                 b"PATH" => conditions.path = Some(value),
@@ -146,14 +143,17 @@ impl Environment {
             }
             self.add(variable, name)?;
         }
+        self.add_missing(has_directory, has_level || shell != Shell::Bash)?;
+        Some(conditions)
+    }
+
+    /// Adds what a shell sets itself.
+    fn add_missing(&mut self, has_directory: bool, has_level: bool) -> Option<()> {
         if !has_directory {
             let variable = self.set_working_directory()?;
             self.add(variable, b"PWD")?;
         }
-        if shell == Shell::Bash && !has_level {
-            self.add(c"SHLVL=0".as_ptr(), b"SHLVL")?;
-        }
-        Some(conditions)
+        if has_level { Some(()) } else { self.add(c"SHLVL=0".as_ptr(), b"SHLVL") }
     }
 
     /// Sets bash's `_`.

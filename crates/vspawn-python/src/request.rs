@@ -85,11 +85,7 @@ impl Request {
                 self.named.cwd = Some(value.clone().unbind());
             }
             "env" => self.set_env(value)?,
-            "pass_fds" => {
-                for fd in value.try_iter()? {
-                    combined.pass_fds.push(descriptor_number(&fd?)?);
-                }
-            }
+            "pass_fds" => combined.pass_fds = list(value, descriptor_number)?,
             "umask" => match value.extract::<i32>()? {
                 -1 => {}
                 mask => drop(self.command.umask(u32::try_from(mask)?)),
@@ -100,16 +96,10 @@ impl Request {
             },
             "user" => drop(self.command.uid(id(value, &USERS)?)),
             "group" => drop(self.command.gid(id(value, &GROUPS)?)),
-            "extra_groups" => {
-                let groups = value.try_iter()?.map(|group| supplementary_group(&group?));
-                self.command.groups(&groups.collect::<PyResult<Vec<u32>>>()?);
-            }
+            "extra_groups" => drop(self.command.groups(&list(value, supplementary_group)?)),
             "rlimits" => self.set_limits(value)?,
             "nice" => drop(self.command.nice(value.extract()?)),
-            "cpus" => {
-                let cpus = value.try_iter()?.map(|cpu| cpu?.extract());
-                self.command.affinity(cpus.collect::<PyResult<Vec<usize>>>()?);
-            }
+            "cpus" => drop(self.command.affinity(list(value, |cpu| cpu.extract::<usize>())?)),
             "cgroup" => drop(self.command.cgroup(directory(value)?)),
             "pdeathsig" => drop(self.command.parent_death_signal(value.extract()?)),
             "chroot" => drop(self.command.chroot(fs_string(value)?)),
@@ -187,6 +177,10 @@ const NO_SHELL: &str = "shell=True is not supported for asyncio: pass the progra
     or [\"/bin/sh\", \"-c\", text] if you need a shell";
 const NO_HOOK: &str = "preexec_fn is not supported for asyncio: it could run only in a fork, whose cost depends on the parent's \
     memory. Use cwd=, umask=, user=, rlimits=, nice=, pdeathsig= and the other options instead";
+
+fn list<T>(value: &Bound<'_, PyAny>, convert: impl Fn(&Bound<'_, PyAny>) -> PyResult<T>) -> PyResult<Vec<T>> {
+    value.try_iter()?.map(|item| convert(&item?)).collect()
+}
 
 fn value_error(text: &'static str) -> PyErr {
     PyValueError::new_err(text)

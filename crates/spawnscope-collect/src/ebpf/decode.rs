@@ -31,17 +31,20 @@ impl Chains {
     const MAX_DECODED: usize = 4096;
     const MAX_ANNOUNCED: usize = 65_536;
 
-    /// Stores the call site of a thread's next launch.
-    fn announce(&mut self, task: u64, chain: Chain) {
+    /// Stores the call site of a thread's next launch. Returns `None` if the record is malformed.
+    fn announce(&mut self, task: u64, record: &[u8]) -> Option<()> {
+        let (call_site, rest): (WireNodeCallSite, _) = read(record)?;
+        let Some(chain) = chains::node::chain(rest.get(..call_site.bytes as usize)?) else { return Some(()) };
         // Entries accumulate only for threads that ended before they launched.
         if self.announced.len() >= Self::MAX_ANNOUNCED {
             self.announced.clear();
         }
         self.announced.insert(task, Arc::new(chain));
+        Some(())
     }
 
-    /// Returns the chain in a record. Decodes it if it is new.
-    fn get(&mut self, record: &[u8], decode: impl FnOnce(&mut Makefiles) -> Option<Chain>) -> Option<Arc<Chain>> {
+    /// Returns the chain in the record of a script's call. Decodes it if it is new.
+    fn of_script(&mut self, record: &[u8]) -> Option<Arc<Chain>> {
         let bytes = record.get(size_of::<WireHeader>()..)?;
         if let Some(chain) = self.decoded.get(bytes) {
             return Some(Arc::clone(chain));
@@ -49,7 +52,11 @@ impl Chains {
         if self.decoded.len() >= Self::MAX_DECODED {
             self.decoded.clear();
         }
-        let chain = Arc::new(decode(&mut self.makefiles)?);
+        let (called, rest): (WireScriptCalled, _) = read(record)?;
+        let chain = Arc::new(match called.interpreter {
+            INTERPRETER_MAKE => chains::make::chain(&called, rest, None, &mut self.makefiles),
+            _ => chains::script::chain(&called, rest),
+        }?);
         self.decoded.insert(bytes.into(), Arc::clone(&chain));
         Some(chain)
     }
@@ -63,62 +70,35 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
         KIND_LAUNCH => {
             let launch: WireLaunch = read(bytes)?.0;
             events.push(event(&header, EventKind::Launched(decode_launched(&launch, page_bytes))));
-            let Some(chain) = chains.announced.remove(&launch.parent_task) else {
-                return Some(());
-            };
+            let Some(chain) = chains.announced.remove(&launch.parent_task) else { return Some(()) };
             EventKind::Called(chain)
         }
-        KIND_NODE_CALL_SITE => {
-            let (call_site, rest): (WireNodeCallSite, _) = read(bytes)?;
-            if let Some(chain) = chains::node::chain(rest.get(..call_site.bytes as usize)?) {
-                chains.announce(header.task, chain);
-            }
-            return Some(());
-        }
+        KIND_NODE_CALL_SITE => return chains.announce(header.task, bytes),
         KIND_THREAD => decode_thread_started(&read(bytes)?.0),
         KIND_ADOPTED => decode_adopted(&read(bytes)?.0),
-        KIND_EXEC_FAILED => {
-            let (failed, rest) = read(bytes)?;
-            decode_exec_failed(&failed, rest)?
-        }
-        KIND_EXECUTED => {
-            let (executed, rest) = read(bytes)?;
-            EventKind::Executed(decode_executed(&executed, rest)?)
-        }
+        KIND_EXEC_FAILED => with_rest(bytes, decode_exec_failed)?,
+        KIND_EXECUTED => EventKind::Executed(with_rest(bytes, decode_executed)?),
         KIND_LOADED => EventKind::Loaded(decode_loaded(&read(bytes)?.0)),
         KIND_EXITED => EventKind::Exited(decode_exited(&read(bytes)?.0, page_bytes)),
         KIND_GONE => {
             let gone: WireGone = read(bytes)?.0;
             events.push(event(&header, last_slice(&gone)));
-            EventKind::Gone {
-                zombie: observed(gone.zombie),
-                auto_reaped: gone.auto_reaped != 0,
-                cpu: Some(Nanos(gone.cpu)),
-            }
+            let (zombie, auto_reaped) = (observed(gone.zombie), gone.auto_reaped != 0);
+            EventKind::Gone { zombie, auto_reaped, cpu: Some(Nanos(gone.cpu)) }
         }
         KIND_REAPED => EventKind::Reaped { pid: pid(read::<WireReaped>(bytes)?.0.pid) },
         KIND_SLICE => EventKind::Slice(slice(&read(bytes)?.0)?),
         KIND_LAST_SEEN => EventKind::LastSeen(slice(&read(bytes)?.0)?),
-        KIND_FILE_NAMED => {
-            let (named, rest) = read(bytes)?;
-            decode_file_named(&named, rest)?
-        }
+        KIND_FILE_NAMED => with_rest(bytes, decode_file_named)?,
         KIND_SCRIPT_CALLED => {
-            let (called, rest): (WireScriptCalled, _) = read(bytes)?;
-            let chain = chains.get(bytes, |makefiles| match called.interpreter {
-                INTERPRETER_MAKE => chains::make::chain(&called, rest, None, makefiles),
-                _ => chains::script::chain(&called, rest),
-            })?;
+            let chain = chains.of_script(bytes)?;
             if chain.frames.is_empty() {
                 return Some(());
             }
             EventKind::Called(chain)
         }
-        KIND_PYTHON_CALLED => {
-            let (called, rest) = read(bytes)?;
-            // Not stored in `chains`: the records contain line tables and would take too much memory.
-            EventKind::Called(Arc::new(chains::python::chain(&called, rest)?))
-        }
+        // Not stored in `chains`: the records contain line tables and would take too much memory.
+        KIND_PYTHON_CALLED => EventKind::Called(Arc::new(with_rest(bytes, chains::python::chain)?)),
         _ => return None,
     };
     events.push(event(&header, kind));
@@ -134,6 +114,15 @@ pub(super) fn new_executable(bytes: &[u8]) -> Option<WireNewExecutable> {
 
 fn read<T: FromBytes + KnownLayout + Immutable>(bytes: &[u8]) -> Option<(T, &[u8])> {
     T::read_from_prefix(bytes).ok()
+}
+
+/// Decodes a record and the bytes after it.
+fn with_rest<T: FromBytes + KnownLayout + Immutable, R>(
+    bytes: &[u8],
+    decode: impl FnOnce(&T, &[u8]) -> Option<R>,
+) -> Option<R> {
+    let (record, rest) = read(bytes)?;
+    decode(&record, rest)
 }
 
 fn event(header: &WireHeader, kind: EventKind) -> Event {

@@ -33,6 +33,7 @@ use self::load::LoadedObject;
 use self::peers::Peers;
 use self::per_cpu::PerCpuOffsets;
 use self::rings::Rings;
+use super::callers::Layout;
 use super::stacks::{MappingSource, Unwinder};
 use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings};
 use crate::wire::*;
@@ -93,44 +94,19 @@ impl EbpfCollector {
     pub fn attach(follow: Follow, settings: &Settings) -> Result<EbpfCollector, CollectError> {
         let buffer_bytes = settings.buffer_bytes.max(4096).next_power_of_two();
         let wire_settings = wire_settings(follow, settings, buffer_bytes)?;
-        // Each of these steps takes tens of milliseconds.
-        let (scanner_code, per_cpu_offsets, likely_interpreters, loaded) = thread::scope(|scope| {
-            let scanner_code = thread::Builder::new().spawn_scoped(scope, symbols::scanner_code);
-            let per_cpu_offsets = thread::Builder::new().spawn_scoped(scope, PerCpuOffsets::find);
-            let likely_interpreters =
-                thread::Builder::new().spawn_scoped(scope, || interpreters::likely_interpreters(settings));
-            let loaded = load::load(&load::Request {
-                buffer_bytes,
-                settings: &wire_settings,
-                first_free_id: ROOT.0 + 1 + settings.with.len() as u64,
-            });
-            let scanner_code = scanner_code.map_err(|error| thread_error(&error))?;
-            let per_cpu_offsets = per_cpu_offsets.map_err(|error| thread_error(&error))?;
-            let likely_interpreters = likely_interpreters.map_err(|error| thread_error(&error))?;
-            let (scanner_code, per_cpu_offsets) = (scanner_code.join().ok().flatten(), per_cpu_offsets.join());
-            Ok((scanner_code, per_cpu_offsets.unwrap_or_default(), likely_interpreters.join(), loaded?))
-        })?;
+        let request = load::Request {
+            buffer_bytes,
+            settings: &wire_settings,
+            first_free_id: ROOT.0 + 1 + settings.with.len() as u64,
+        };
+        let (loaded, interpreters) = load_with_variables(&request, settings)?;
         let LoadedObject { object, mut missing, refusals } = loaded;
-        match scanner_code {
-            Some(code) => set_variable(&object, ".data.scanner", code.as_bytes())?,
-            None => missing.push(missing_scanner_code()),
-        }
-        let by_symbol = object.progs().any(|program| program.name() == "on_waking" && program.autoload());
-        missing.extend(per_cpu_offsets.missing(by_symbol));
-        if let Some(per_cpu_offsets) = per_cpu_offsets.offsets {
-            set_variable(&object, ".data.offsets", per_cpu_offsets.as_bytes())?;
-        }
-        let interpreters =
-            settings.script_lines.then(|| Interpreters::new(&object, likely_interpreters.unwrap_or_default()));
-        let interpreters = interpreters.transpose()?;
-        let collects_stacks = settings.stacks || settings.sample.is_some();
-        let mapping_source = load::mapping_source();
-        if collects_stacks && mapping_source == MappingSource::Recorder {
-            missing.push(load::missing_mappings());
-        }
-        let unwinder = collects_stacks.then(|| Unwinder::start(mapping_source)).transpose();
-        let unwinder = unwinder.map_err(|error| thread_error(&error))?;
-        let unwinder = unwinder.map(|unwinder| Rc::new(RefCell::new(unwinder)));
+        let interpreters = settings.script_lines.then(|| Interpreters::new(&object, interpreters)).transpose()?;
+        let unwinder = if settings.stacks || settings.sample.is_some() {
+            Some(Rc::new(RefCell::new(start_unwinder(&mut missing)?)))
+        } else {
+            None
+        };
         let rings = Rings::open(&object, unwinder.as_ref())?;
         rings.drained().events.extend(seeds::start_following(&object, follow, &settings.with)?);
         let (links, end_reporter) = attach_programs(&object, settings.sample, &mut missing)?;
@@ -240,6 +216,44 @@ impl Collector for EbpfCollector {
         }
         self.links.clear();
     }
+}
+
+/// Loads the programs and sets the variables that depend on the kernel's symbols. Also returns the
+/// executables that are likely interpreters. Each of these steps takes tens of milliseconds.
+fn load_with_variables(
+    request: &load::Request<'_>,
+    settings: &Settings,
+) -> Result<(LoadedObject, Vec<(WireExecutable, Layout)>), CollectError> {
+    let (mut loaded, scanner_code, per_cpu_offsets, interpreters) = thread::scope(|scope| {
+        let scanner_code = thread::Builder::new().spawn_scoped(scope, symbols::scanner_code);
+        let per_cpu_offsets = thread::Builder::new().spawn_scoped(scope, PerCpuOffsets::find);
+        let interpreters = thread::Builder::new().spawn_scoped(scope, || interpreters::likely_interpreters(settings));
+        let loaded = load::load(request)?;
+        let scanner_code = scanner_code.map_err(|error| thread_error(&error))?;
+        let per_cpu_offsets = per_cpu_offsets.map_err(|error| thread_error(&error))?;
+        let interpreters = interpreters.map_err(|error| thread_error(&error))?;
+        Ok((loaded, scanner_code.join(), per_cpu_offsets.join(), interpreters.join()))
+    })?;
+    let LoadedObject { object, missing, .. } = &mut loaded;
+    match scanner_code.ok().flatten() {
+        Some(code) => set_variable(object, ".data.scanner", code.as_bytes())?,
+        None => missing.push(missing_scanner_code()),
+    }
+    let per_cpu_offsets = per_cpu_offsets.unwrap_or_default();
+    let by_symbol = object.progs().any(|program| program.name() == "on_waking" && program.autoload());
+    missing.extend(per_cpu_offsets.missing(by_symbol));
+    if let Some(per_cpu_offsets) = per_cpu_offsets.offsets {
+        set_variable(object, ".data.offsets", per_cpu_offsets.as_bytes())?;
+    }
+    Ok((loaded, interpreters.unwrap_or_default()))
+}
+
+fn start_unwinder(missing: &mut Vec<Missing>) -> Result<Unwinder, CollectError> {
+    let source = load::mapping_source();
+    if source == MappingSource::Recorder {
+        missing.push(load::missing_mappings());
+    }
+    Unwinder::start(source).map_err(|error| thread_error(&error))
 }
 
 /// Attaches the programs in the order that they have in the object, because some programs rely on this order.

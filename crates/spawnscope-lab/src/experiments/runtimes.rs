@@ -16,6 +16,9 @@ use crate::runtimes::{self, FILL_MEMORY_FACTOR, Runtime, RuntimeParent};
 const SIZES_MB: [u64; 4] = [0, 250, 500, 1000];
 const QUICK_SIZES_MB: [u64; 4] = [0, 16, 32, 64];
 
+const FORKING: &str = "fork, which copies the page tables: start programs before the process grows, or from a small helper \
+                       process, or with a library that shares the memory, such as vspawn";
+
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let keys = [
         key("runtime", "runtime", Unit::Text),
@@ -45,14 +48,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     }
     outcome.add(&measured);
     outcome.fit(MB as f64, "MB");
-    for (list, text) in [
-        (missing, "not installed"),
-        (
-            forking.join(", "),
-            "fork, which copies the page tables: start programs before the process grows, or from a small helper \
-             process, or with a library that shares the memory, such as vspawn",
-        ),
-    ] {
+    for (list, text) in [(missing, "not installed"), (forking.join(", "), FORKING)] {
         if !list.is_empty() {
             outcome.note(format!("{list}: {text}"));
         }

@@ -186,14 +186,7 @@ impl<'t> Pair<'t> {
             return;
         }
         let value = quoted(self.text, self.end);
-        let Some(evidence) = self.judge() else {
-            if let Some(value) = value.filter(|_| is_among(&self.text[self.name.clone()], "user proxy-user")) {
-                // curl's configuration: `user = "me:X"`.
-                let colon = value.clone().find(|at| self.text[*at] == b':');
-                colon.into_iter().for_each(|colon| urls::add_pair(self.text, value.clone(), colon, found));
-            }
-            return;
-        };
+        let Some(evidence) = self.judge() else { return self.find_user(value, found) };
         match (self.sign, value) {
             (b'=', _) if self.is_single() => {
                 let end = end_of_form_field(self.text, self.end);
@@ -226,6 +219,14 @@ impl<'t> Pair<'t> {
             }
             (b':', value) => self.find_after_colon(evidence, value, found),
             _ => {}
+        }
+    }
+
+    /// Finds the password in curl's configuration: `user = "me:X"`.
+    fn find_user(&self, value: Option<Range<usize>>, found: &mut Found) {
+        if let Some(value) = value.filter(|_| is_among(&self.text[self.name.clone()], "user proxy-user")) {
+            let colon = value.clone().find(|at| self.text[*at] == b':');
+            colon.into_iter().for_each(|colon| urls::add_pair(self.text, value.clone(), colon, found));
         }
     }
 

@@ -127,6 +127,16 @@ impl<'a> Parser<'a> {
         self.target = target;
     }
 
+    fn skip_expansion(&mut self, byte: u8, from: usize, lexer: &mut Lexer<'_>) {
+        let is_skipped = match byte {
+            b'`' => self.skip_substitution(from, b'`', b'`'),
+            _ => lexer.rest().starts_with(b"(") && self.skip_substitution(from + 1, b'(', b')'),
+        };
+        if is_skipped {
+            lexer.seek(self.at);
+        }
+    }
+
     /// Skips the substitution that opens at `from`, and stores its range. Returns false if it is
     /// not closed; it is then read as plain text.
     fn skip_substitution(&mut self, from: usize, opens: u8, closes: u8) -> bool {
@@ -181,13 +191,7 @@ impl<'a> Parser<'a> {
                 Some(Piece::Quote) => has_quotes = true,
                 Some(Piece::Expansion(b'$')) if lexer.open_dollar_quotes() => has_quotes = true,
                 Some(Piece::Expansion(byte)) => {
-                    let is_skipped = match byte {
-                        b'`' => self.skip_substitution(from, b'`', b'`'),
-                        _ => lexer.rest().starts_with(b"(") && self.skip_substitution(from + 1, b'(', b')'),
-                    };
-                    if is_skipped {
-                        lexer.seek(self.at);
-                    }
+                    self.skip_expansion(byte, from, &mut lexer);
                     for at in from..lexer.position() {
                         unquoted.push(self.text[at]);
                         ranges.push(at..at + 1);

@@ -44,6 +44,11 @@ pub fn run(arguments: &HoldArguments) -> Result<Status> {
     }
 }
 
+const TRACER: &str = "this program traces processes itself (or its leak sanitizer does), but a process can have only one \
+                      tracer: what it launches is not held";
+const LOST_PRIVILEGE: &str = "this program is set-user-id or set-group-id, and runs without that privilege because it is \
+                              traced; run spawnscope as root to keep it";
+
 fn message_for(arguments: &HoldArguments, notice: &Notice) -> String {
     match notice {
         Notice::Stopped { pid: Pid(pid), arguments, continued_by, needs_root } => {
@@ -76,16 +81,8 @@ fn message_for(arguments: &HoldArguments, notice: &Notice) -> String {
             format!("process {pid} ended while held, or soon after it was continued")
         }
         Notice::NoMatch { count } => no_match_message(arguments, *count),
-        Notice::Tracer { arguments } => format!(
-            "this program traces processes itself (or its leak sanitizer does), but a process can have only one tracer: what it \
-             launches is not held: {}",
-            command_line(arguments)
-        ),
-        Notice::LostPrivilege { arguments } => format!(
-            "this program is set-user-id or set-group-id, and runs without that privilege because it is traced; run \
-             spawnscope as root to keep it: {}",
-            command_line(arguments)
-        ),
+        Notice::Tracer { arguments } => format!("{TRACER}: {}", command_line(arguments)),
+        Notice::LostPrivilege { arguments } => format!("{LOST_PRIVILEGE}: {}", command_line(arguments)),
     }
 }
 

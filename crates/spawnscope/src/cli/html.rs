@@ -68,10 +68,7 @@ fn render(input: Input<'_, '_>, part: Part, file: Option<&str>) -> Result<String
     let path = causes.as_ref().map(|causes| &causes.path);
     let (tables, (flames, mut report)) = parallel::join(
         || GROUPINGS.map(|by| (by, groups(forest, path, by))),
-        || {
-            let report = analyze::report_on(recording, forest, causes.as_ref(), GroupBy::Command);
-            (flames(recording, forest, path), report)
-        },
+        || (flames(recording, forest, path), analyze::report_on(recording, forest, causes.as_ref(), GroupBy::Command)),
     );
     SourceFiles::look_up(&mut report);
     if let Some(changes) = report.advices.unpredicted() {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -78,12 +78,20 @@ fn record_runs(arguments: &RecordArguments, runs: u32, signals: &Signals) -> Res
     Ok(Status::SUCCESS)
 }
 
-/// Records the command once. The watcher, if there is one, gets the rows and may end the recording.
-pub fn record_watched(
-    arguments: &RecordArguments,
-    signals: &Signals,
-    mut watcher: Option<&mut dyn Watcher>,
-) -> Result<Status> {
+/// What a recording needs before the command starts.
+struct Prepared {
+    json: Option<OutputFile>,
+    hook: Option<NodeHook>,
+    held: Option<HeldCommand>,
+    collector: Box<dyn Collector>,
+    publisher: Option<Publisher>,
+    ring: Option<Ring>,
+    file: PathBuf,
+    recorder: Recorder,
+    settings: RecordingSettings,
+}
+
+fn prepare(arguments: &RecordArguments, signals: &Signals, watcher: &mut Option<&mut dyn Watcher>) -> Result<Prepared> {
     if arguments.command.is_empty() && arguments.pid.is_none() && !arguments.all {
         bail!("nothing to record: give a command (`spawnscope record -- CMD`), a process (-p PID) or the machine (-a)");
     }
@@ -98,7 +106,7 @@ pub fn record_watched(
             print_message(notice);
         }
     })?;
-    let (mut collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), memory_plan)?;
+    let (collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), memory_plan)?;
     let options = WriterOptions {
         owner: identity.as_ref().map(identity::owner),
         memory: memory_plan.memory,
@@ -117,6 +125,18 @@ pub fn record_watched(
     }
     keep_out_of_git(arguments, options.owner.as_ref());
     print_missing(collector.as_ref(), arguments.quiet);
+    let settings = RecordingSettings { header, redaction: redaction(arguments), options, follower };
+    Ok(Prepared { json, hook, held, collector, publisher, ring, file, recorder, settings })
+}
+
+/// Records the command once. The watcher, if there is one, gets the rows and may end the recording.
+pub fn record_watched(
+    arguments: &RecordArguments,
+    signals: &Signals,
+    mut watcher: Option<&mut dyn Watcher>,
+) -> Result<Status> {
+    let prepared = prepare(arguments, signals, &mut watcher)?;
+    let Prepared { json, hook, held, mut collector, publisher, ring, file, recorder, settings } = prepared;
     let (recorder, process, command, started) = release(held, arguments, recorder)?;
     if let Some(watcher) = &mut watcher {
         watcher.begin()?;
@@ -124,8 +144,7 @@ pub fn record_watched(
     if command.is_none() && !arguments.quiet {
         print_message("recording; Ctrl-C ends the recording");
     }
-    let owner = options.owner.clone();
-    let settings = RecordingSettings { header, redaction: redaction(arguments), options, follower };
+    let owner = settings.options.owner.clone();
     let mut recordings = Recordings::new(recorder, &file, started, ring, settings);
     let mut session = Session {
         collector: collector.as_mut(),
@@ -385,12 +404,11 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
             print_recorded(arguments, outcome, launches, last.earlier_count);
         }
     }
+    let is_interrupted = outcome.end_reason == "interrupted" && !arguments.command.is_empty();
     Ok(match (outcome.wait_status, failed) {
         (Some(status), _) => Status::of_command(status),
         (None, true) => Status::Code(exit::FAILED),
-        (None, false) if outcome.end_reason == "interrupted" && !arguments.command.is_empty() => {
-            Status::Code(exit::INTERRUPTED)
-        }
+        (None, false) if is_interrupted => Status::Code(exit::INTERRUPTED),
         (None, false) => Status::SUCCESS,
     })
 }

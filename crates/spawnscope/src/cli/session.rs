@@ -87,18 +87,9 @@ impl Session<'_> {
             let max_time = if has_more { Duration::ZERO } else { INTERVAL };
             let has_just_ended = self.wait(is_recording, outcome.process_ended, max_time)?;
             self.stop_with_command(&outcome);
-            while let Some(arrived) = self.signals.next() {
-                if let Some(command) = self.command {
-                    arrived.forward_to(command.pid.0);
-                }
-                if self.ends_recording(arrived, outcome.process_ended, &mut interrupts) {
-                    outcome.end_reason = "interrupted";
-                }
-                if let Some(watcher) = self.watcher.filter(|_| arrived.should_end()) {
-                    watcher.end_now();
-                }
-            }
-            if self.watcher.is_some_and(Watcher::has_quit) {
+            if self.handle_signals(outcome.process_ended, &mut interrupts)
+                || self.watcher.is_some_and(Watcher::has_quit)
+            {
                 outcome.end_reason = "interrupted";
             }
             if is_recording {
@@ -126,6 +117,21 @@ impl Session<'_> {
         }
         self.reap_command(&mut outcome);
         Ok(outcome)
+    }
+
+    /// Passes signals on to the command. Returns whether one of them ends the recording.
+    fn handle_signals(&self, process_ended: bool, interrupts: &mut Interrupts) -> bool {
+        let mut ends = false;
+        while let Some(arrived) = self.signals.next() {
+            if let Some(command) = self.command {
+                arrived.forward_to(command.pid.0);
+            }
+            ends |= self.ends_recording(arrived, process_ended, interrupts);
+            if let Some(watcher) = self.watcher.filter(|_| arrived.should_end()) {
+                watcher.end_now();
+            }
+        }
+        ends
     }
 
     /// Stops this process if the command is stopped, so that the shell that waits for this process takes its terminal back. The live view keeps the

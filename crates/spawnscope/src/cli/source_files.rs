@@ -192,29 +192,7 @@ impl SourceFiles {
 
     /// Returns the diff of all edits in files below a directory, and what it leaves out.
     pub fn patch<'a>(&self, advices: &'a [Advice], directory: &Path) -> Patch<'a> {
-        let mut result = Patch::default();
-        // A generated file may have hundreds of lines, and several programs of a line the same reason.
-        let mut refused: BTreeMap<(&[u8], &str), BTreeSet<u32>> = BTreeMap::new();
-        for advice in advices {
-            let edited = || std::iter::once(advice).chain(&advice.alternatives).flat_map(|fix| &fix.edited);
-            if edited().next().is_none() {
-                result.left_out.push(format!("{}: this change needs your decision", advice.finding.title));
-            }
-            for edited in edited() {
-                if let Err(reason) = &edited.change {
-                    refused.entry((&edited.file, reason)).or_default().insert(edited.line);
-                }
-            }
-        }
-        result.left_out.extend(refused.into_iter().map(|((file, reason), lines)| {
-            let file = Path::new(OsStr::from_bytes(file)).display();
-            let first = lines.first().copied().unwrap_or_default();
-            let more = match lines.len() {
-                1 => String::new(),
-                count => format!(" and {}", units::counted(count as u64 - 1, "more line", "more lines")),
-            };
-            format!("{file}:{first}{more}: {reason}")
-        }));
+        let mut result = Patch { left_out: without_edit(advices), ..Patch::default() };
         let mut written = BTreeSet::new();
         for (path, file) in &self.files {
             let Ok(file) = file else { continue };
@@ -236,6 +214,34 @@ impl SourceFiles {
         result.fixes = fixes.filter(|fix| fix.finding.edits.iter().any(is_written)).collect();
         result
     }
+}
+
+/// Returns which changes a diff cannot make, with the reasons.
+fn without_edit(advices: &[Advice]) -> Vec<String> {
+    let mut left_out = Vec::new();
+    // A generated file may have hundreds of lines, and several programs of a line the same reason.
+    let mut refused: BTreeMap<(&[u8], &str), BTreeSet<u32>> = BTreeMap::new();
+    for advice in advices {
+        let edited = || std::iter::once(advice).chain(&advice.alternatives).flat_map(|fix| &fix.edited);
+        if edited().next().is_none() {
+            left_out.push(format!("{}: this change needs your decision", advice.finding.title));
+        }
+        for edited in edited() {
+            if let Err(reason) = &edited.change {
+                refused.entry((&edited.file, reason)).or_default().insert(edited.line);
+            }
+        }
+    }
+    left_out.extend(refused.into_iter().map(|((file, reason), lines)| {
+        let file = Path::new(OsStr::from_bytes(file)).display();
+        let first = lines.first().copied().unwrap_or_default();
+        let more = match lines.len() {
+            1 => String::new(),
+            count => format!(" and {}", units::counted(count as u64 - 1, "more line", "more lines")),
+        };
+        format!("{file}:{first}{more}: {reason}")
+    }));
+    left_out
 }
 
 /// Returns the part of the launches of a finding that some lines request. An edit elsewhere, such as one of a variable, changes all.

@@ -73,30 +73,24 @@ fn requested_changes(arguments: &WhatifArguments) -> Result<Vec<RequestedChange>
         ("close-range", Change::CloseRange, &arguments.close_range),
         ("reap-now", Change::ReapNow, &arguments.reap_now),
     ];
+    let with_numbers = [
+        ("batch", parse_batch as fn(&str) -> Result<(&str, Change)>, &arguments.batch),
+        ("replace", parse_replacement, &arguments.replace),
+        ("jobs", parse_jobs, &arguments.jobs),
+    ];
     let mut requested = Vec::new();
     for (option, change, texts) in selecting {
+        let changes = texts.iter().map(|text| change_of_selection(option, change, text));
+        requested.extend(changes.collect::<Result<Vec<_>>>()?);
+    }
+    for (option, parse, texts) in with_numbers {
         for text in texts {
-            requested.push(change_of_selection(option, change, text)?);
+            let (selection, change) = parse(text)?;
+            requested.push(change_of_selection(option, change, selection)?);
         }
     }
-    for text in &arguments.batch {
-        let (selection, size) = parse_batch(text)?;
-        requested.push(change_of_selection("batch", Change::Batch(size), selection)?);
-    }
-    for text in &arguments.replace {
-        let (selection, thousandths) = parse_replacement(text)?;
-        requested.push(change_of_selection("replace", Change::Replace(thousandths), selection)?);
-    }
-    for text in &arguments.jobs {
-        let (selection, jobs) = parse_jobs(text)?;
-        requested.push(change_of_selection("jobs", Change::Jobs(jobs), selection)?);
-    }
-    if arguments.no_scan {
-        requested.push(RequestedChange::of_all("--no-scan", Change::NoScan));
-    }
-    if let Some(cpus) = arguments.cpus {
-        requested.push(RequestedChange::of_all(format!("--cpus {cpus}"), Change::Cpus(cpus)));
-    }
+    requested.extend(arguments.no_scan.then(|| RequestedChange::of_all("--no-scan", Change::NoScan)));
+    requested.extend(arguments.cpus.map(|cpus| RequestedChange::of_all(format!("--cpus {cpus}"), Change::Cpus(cpus))));
     Ok(requested)
 }
 
@@ -113,18 +107,19 @@ fn change_of_selection(option: &str, change: Change, text: &str) -> Result<Reque
     })
 }
 
-fn parse_batch(text: &str) -> Result<(&str, u32)> {
+fn parse_batch(text: &str) -> Result<(&str, Change)> {
     parse_number(text)
         .filter(|(_, size)| *size >= 2)
+        .map(|(selection, size)| (selection, Change::Batch(size)))
         .with_context(|| format!("--batch `{text}`: give SEL=K, where K launches become one, for example mv=50"))
 }
 
-fn parse_replacement(text: &str) -> Result<(&str, u32)> {
+fn parse_replacement(text: &str) -> Result<(&str, Change)> {
     let (selection, ratio) =
         parse_number::<f64>(text).filter(|(_, ratio)| (0.0..=1000.0).contains(ratio)).with_context(|| {
             format!("--replace `{text}`: give SEL=RATIO, where RATIO is from 0 to 1000, for example gzip=0.3")
         })?;
-    Ok((selection, (ratio * 1000.0).round() as u32))
+    Ok((selection, Change::Replace((ratio * 1000.0).round() as u32)))
 }
 
 fn parse_number<N: FromStr>(text: &str) -> Option<(&str, N)> {
@@ -133,12 +128,12 @@ fn parse_number<N: FromStr>(text: &str) -> Option<(&str, N)> {
 }
 
 /// Parses `SEL=N`, or `N` for all launches.
-fn parse_jobs(text: &str) -> Result<(&str, u32)> {
+fn parse_jobs(text: &str) -> Result<(&str, Change)> {
     let (selection, jobs) = text.rsplit_once('=').unwrap_or(("*", text));
     let jobs = jobs.parse().ok().filter(|jobs| *jobs >= 2).ok_or_else(|| {
         anyhow!("--jobs `{text}`: give N or SEL=N, where N launches run at a time, for example convert=4")
     })?;
-    Ok((selection, jobs))
+    Ok((selection, Change::Jobs(jobs)))
 }
 
 pub(super) const EXAMPLES: &str = "\

@@ -34,7 +34,16 @@ pub fn text(value: &Value) -> String {
 }
 
 pub fn value(report: &Report) -> Value {
-    let all = &report.all;
+    let mut object = recorded(report);
+    append(&mut object, found(report));
+    if !report.tool_calls.is_empty() {
+        object.insert("tool_calls".into(), tool_calls::values(&report.tool_calls).into());
+    }
+    Value::Object(object)
+}
+
+/// Returns what was recorded, and how.
+fn recorded(report: &Report) -> Map<String, Value> {
     let mut object = Map::new();
     object.insert("schema_version".into(), json!(SCHEMA_VERSION));
     let command = text::command_line(report.info.command.iter().map(Vec::as_slice), None);
@@ -55,6 +64,14 @@ pub fn value(report: &Report) -> Value {
             .map(|missing| json!({"what": missing.what, "effect": missing.effect})).collect::<Vec<_>>(),
         "contradictions": report.info.contradictions.0.iter()
             .map(|kind| json!({"what": kind.what, "rows": kind.rows, "first": kind.first_id})).collect::<Vec<_>>(),
+    });
+    append(&mut object, rest);
+    object
+}
+
+fn found(report: &Report) -> Value {
+    let all = &report.all;
+    json!({
         "launches": all.count,
         "unfinished": all.unfinished,
         "still_running": report.still_running.iter()
@@ -83,12 +100,7 @@ pub fn value(report: &Report) -> Value {
         "window": report.window.as_ref().map(episodes::window_value),
         "episodes": episodes::values(&report.episodes),
         "principal_cause": verdict::verdict(report),
-    });
-    append(&mut object, rest);
-    if !report.tool_calls.is_empty() {
-        object.insert("tool_calls".into(), tool_calls::values(&report.tool_calls).into());
-    }
-    Value::Object(object)
+    })
 }
 
 pub(super) fn labels(report: &Report) -> Value {

@@ -26,10 +26,9 @@ pub fn render(report: &StartUp, width: usize, home: Option<&str>) -> String {
     let command = text::escape(report.command.join(" ").as_bytes());
     page.sentence(0, TITLE, &format!("{command}: {} to the first prompt{further}", units::time(report.first_prompt)));
     let starts = units::counted(report.starts as u64, "start", "starts");
-    let prompts = if report.prompts == 0 {
-        String::new()
-    } else {
-        format!(" and {}", units::counted(report.prompts as u64, "prompt", "prompts"))
+    let prompts = match report.prompts {
+        0 => String::new(),
+        count => format!(" and {}", units::counted(count as u64, "prompt", "prompts")),
     };
     page.sentence(
         2,

@@ -89,20 +89,43 @@ pub(crate) unsafe fn run(job: &Job) -> Failure {
     }
 }
 
+/// Gives the child a file table of its own.
+unsafe fn unshare_files(job: &Job) -> Step {
+    let Some(above) = job.unshare_above else { return Ok(()) };
+    // SAFETY: closes no descriptor that is in use; the address is that of a live value.
+    unsafe {
+        syscall!(SYS_close_range, above.wrapping_add(1), u32::MAX, libc::CLOSE_RANGE_UNSHARE)
+            .map_err(failed_at(Stage::UnshareFiles))?;
+        if job.parent_waits_for_files {
+            let state = &job.report().sharing_state;
+            state.store(SHARES_MEMORY_ONLY, Ordering::Release);
+            let _ = syscall!(SYS_futex, state.as_ptr(), libc::FUTEX_WAKE, 1);
+        }
+    }
+    Ok(())
+}
+
+unsafe fn give_up_privileges(plan: &Plan) -> Step {
+    // SAFETY: each system call gets valid arguments from the plan.
+    unsafe {
+        if let Some(path) = &plan.chroot {
+            syscall!(SYS_chroot, path.as_ptr()).map_err(failed_at(Stage::Chroot))?;
+        }
+        if let Some(identity) = &plan.attributes.identity {
+            become_user(identity)?;
+        }
+        if plan.attributes.no_new_privileges {
+            syscall!(SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).map_err(failed_at(Stage::NoNewPrivileges))?;
+        }
+    }
+    Ok(())
+}
+
 /// Carries out all steps before the exec, in the order that privileges and descriptors require.
 unsafe fn carry_out_steps(job: &Job, plan: &Plan) -> Step {
     // SAFETY: each step's system calls get valid arguments from the plan.
     unsafe {
-        if let Some(above) = job.unshare_above {
-            let flags = libc::CLOSE_RANGE_UNSHARE;
-            syscall!(SYS_close_range, above.wrapping_add(1), u32::MAX, flags)
-                .map_err(failed_at(Stage::UnshareFiles))?;
-            if job.parent_waits_for_files {
-                let state = &job.report().sharing_state;
-                state.store(SHARES_MEMORY_ONLY, Ordering::Release);
-                let _ = syscall!(SYS_futex, state.as_ptr(), libc::FUTEX_WAKE, 1);
-            }
-        }
+        unshare_files(job)?;
         join_groups(plan)?;
         set_dispositions(job, plan)?;
         place_descriptors(job, plan)?;
@@ -117,15 +140,7 @@ unsafe fn carry_out_steps(job: &Job, plan: &Plan) -> Step {
         }
         set_niceness_and_limits(plan)?;
         set_scheduler(plan)?;
-        if let Some(path) = &plan.chroot {
-            syscall!(SYS_chroot, path.as_ptr()).map_err(failed_at(Stage::Chroot))?;
-        }
-        if let Some(identity) = &plan.attributes.identity {
-            become_user(identity)?;
-        }
-        if plan.attributes.no_new_privileges {
-            syscall!(SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).map_err(failed_at(Stage::NoNewPrivileges))?;
-        }
+        give_up_privileges(plan)?;
         if let Some(path) = &plan.cwd {
             syscall!(SYS_chdir, path.as_ptr()).map_err(failed_at(Stage::Chdir))?;
         }

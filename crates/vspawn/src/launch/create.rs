@@ -103,19 +103,14 @@ unsafe fn create_with(
     // SAFETY: the caller's promise; `pidfd` is written before the parent continues.
     let pid = unsafe {
         let report = (*job).report;
-        let mut flags = 0;
-        if !plan.attributes.forks() {
-            flags |= libc::CLONE_VM as u64;
-        }
+        let mut flags = if plan.attributes.forks() { 0 } else { libc::CLONE_VM as u64 };
         if start == Start::Waited {
             flags |= libc::CLONE_VFORK as u64;
         } else {
             flags |= libc::CLONE_CHILD_CLEARTID as u64;
             (*report).sharing_state.store(SHARES_MEMORY, Ordering::Relaxed);
         }
-        if (*job).unshare_above.is_some() {
-            flags |= libc::CLONE_FILES as u64;
-        }
+        flags |= if (*job).unshare_above.is_some() { libc::CLONE_FILES as u64 } else { 0 };
         let args = CloneArgs {
             flags: flags | CLONE_CLEAR_SIGHAND | flag_of_pidfd(may_have_pidfd && !plan.attributes.without_pidfd),
             pidfd: (&raw mut pidfd) as u64,
@@ -126,19 +121,8 @@ unsafe fn create_with(
             stack_size: if plan.attributes.forks() { 0 } else { workspace.stack_bytes() as u64 },
             ..CloneArgs::default()
         };
-        match clone3(plan, args, job) {
-            // EINVAL: Linux 5.3 and 5.4 have clone3 but not CLONE_CLEAR_SIGHAND.
-            Err(errno @ (libc::ENOSYS | libc::EPERM | libc::EINVAL)) if plan.attributes.cgroup.is_none() => {
-                // With a pidfd even if none is wanted: an emulator that would make a copy refuses
-                // it.
-                let result = clone(args, flags | flag_of_pidfd(may_have_pidfd), job);
-                if errno == libc::ENOSYS || (errno == libc::EINVAL && result.is_ok()) {
-                    IS_CLONE3_MISSING.store(true, Ordering::Relaxed);
-                }
-                result
-            }
-            result => result,
-        }?
+        // clone gets a pidfd even if none is wanted: an emulator that would make a copy refuses it.
+        clone3_or_clone(plan, args, flags | flag_of_pidfd(may_have_pidfd), job)?
     };
     Ok(Handle {
         pid: pid as u32,
@@ -146,6 +130,24 @@ unsafe fn create_with(
         // 5.2). SAFETY: the kernel has stored a new descriptor, which has no other owner.
         pidfd: (pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) }),
     })
+}
+
+/// Calls clone3, or clone with its own flags if this kernel has no clone3 that can do this.
+unsafe fn clone3_or_clone(plan: &Plan, args: CloneArgs, flags: u64, job: *mut Job) -> Result<usize, Errno> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match clone3(plan, args, job) {
+            // EINVAL: Linux 5.3 and 5.4 have clone3 but not CLONE_CLEAR_SIGHAND.
+            Err(errno @ (libc::ENOSYS | libc::EPERM | libc::EINVAL)) if plan.attributes.cgroup.is_none() => {
+                let result = clone(args, flags, job);
+                if errno == libc::ENOSYS || (errno == libc::EINVAL && result.is_ok()) {
+                    IS_CLONE3_MISSING.store(true, Ordering::Relaxed);
+                }
+                result
+            }
+            result => result,
+        }
+    }
 }
 
 unsafe fn clone3(plan: &Plan, mut args: CloneArgs, job: *mut Job) -> Result<usize, Errno> {

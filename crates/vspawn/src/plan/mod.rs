@@ -119,14 +119,8 @@ impl Plan {
             }),
             Stage::Chroot => format!("chroot to {}", self.chroot.as_ref().map_or(String::new(), to_lossy_string)),
             Stage::Groups => "set the supplementary groups".to_owned(),
-            Stage::Group => match self.requested_id(|identity| identity.gid) {
-                Some(gid) => format!("become group {gid}"),
-                None => "set the effective group id to the real one".to_owned(),
-            },
-            Stage::User => match self.requested_id(|identity| identity.uid) {
-                Some(uid) => format!("become user {uid}"),
-                None => "set the effective user id to the real one".to_owned(),
-            },
+            Stage::Group => self.become_action("group", |identity| identity.gid),
+            Stage::User => self.become_action("user", |identity| identity.uid),
             Stage::Chdir => format!("chdir to {}", self.cwd.as_ref().map_or(String::new(), to_lossy_string)),
             Stage::FileAction => self.attributes.actions.get(index).map_or(String::new(), Action::describe),
             Stage::Scheduler => match self.attributes.scheduler {
@@ -172,8 +166,11 @@ impl Plan {
         }
     }
 
-    fn requested_id(&self, id: impl Fn(&Identity) -> Option<u32>) -> Option<u32> {
-        self.attributes.identity.as_ref().and_then(id)
+    fn become_action(&self, kind: &str, id: impl Fn(&Identity) -> Option<u32>) -> String {
+        match self.attributes.identity.as_ref().and_then(id) {
+            Some(id) => format!("become {kind} {id}"),
+            None => format!("set the effective {kind} id to the real one"),
+        }
     }
 }
 
