@@ -28,7 +28,6 @@ mod wire;
 /// The launch id of the command or process to follow.
 pub const ROOT: LaunchId = LaunchId(1);
 
-/// What to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
     /// The held command, and everything that it launches.
@@ -39,7 +38,6 @@ pub enum Follow {
     System(Option<Pid>),
 }
 
-/// How to collect.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Size of the buffer between kernel and recorder, in bytes. It is rounded up to a power of two.

@@ -10,7 +10,6 @@ use spawnscope_data::rows::{Label, Scope};
 pub struct Header {
     /// The name of the collector, such as `ebpf`.
     pub collector: String,
-    /// What is followed.
     pub scope: Scope,
     /// The command's argv; empty if there is no command. Secrets in it are masked when it is written.
     pub command: Vec<Vec<u8>>,

@@ -67,7 +67,6 @@ pub fn field_bytes(text: &str, name: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// Returns the resident set of a process.
 pub fn resident_bytes(process: Pid) -> Option<u64> {
     let text = fs::read(format!("/proc/{}/status", process.0)).ok()?;
     field_bytes(&String::from_utf8_lossy(&text), "VmRSS")

@@ -5,7 +5,6 @@
 /// A shell with known builtins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shell {
-    /// dash.
     Dash,
     /// bash, also as `sh`.
     Bash,

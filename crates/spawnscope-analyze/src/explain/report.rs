@@ -24,7 +24,6 @@ use spawnscope_data::event::{Loss, Nanos, Pid};
 use spawnscope_data::parallel;
 use spawnscope_data::rows::{Info, Origin, Recording, Scope};
 
-/// The report on a recording.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// What was recorded, and how the recording ended. `ended` is `None` when the recorder was killed, and `lost` has only kinds of which
@@ -61,7 +60,6 @@ pub struct Report {
     pub replay_error: Option<f64>,
     /// Waits for other processes, the longest first. Empty when the slices were not read.
     pub waits: Vec<AttributedWaits>,
-    /// The advice.
     pub advices: AdviceList,
     /// How much of the wall depends on each of the commands that run longest, the largest part
     /// first. Empty without a reliable replay.

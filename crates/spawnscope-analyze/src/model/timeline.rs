@@ -30,7 +30,6 @@ pub struct Thread {
 pub(crate) struct Kill {
     /// When the exit began.
     pub(crate) at: Nanos,
-    /// The thread that exited.
     pub(crate) by: ThreadIndex,
     pub(crate) killed: ThreadIndex,
 }

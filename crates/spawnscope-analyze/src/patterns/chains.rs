@@ -31,7 +31,6 @@ pub(crate) enum Link {
     Wrapper,
     /// A program with the same name as the real program, at another path.
     Namesake,
-    /// A version manager.
     VersionManager,
 }
 

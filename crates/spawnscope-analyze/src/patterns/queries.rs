@@ -75,12 +75,10 @@ pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
     (!may_change).then_some(Answer::PerhapsSame)
 }
 
-/// Whether this is a git.
 pub(crate) fn is_git(exec: &Exec<'_>) -> bool {
     base_name(exec.path()) == b"git"
 }
 
-/// Whether a git only reads.
 pub(crate) fn is_git_reading(exec: &Exec<'_>) -> bool {
     is_git(exec) && subcommand_of(exec).is_some_and(|subcommand| GIT_READS.contains(subcommand))
 }

@@ -88,7 +88,6 @@ impl Runtime {
         language.unwrap_or(Runtime::Native)
     }
 
-    /// Returns the runtime of a program with this name.
     pub(crate) fn named(name: &[u8]) -> Runtime {
         if is_shell(name) {
             return Runtime::Shell;

@@ -23,7 +23,6 @@ const KEYWORDS: Words = Words(
      trap type ulimit umask unset until while",
 );
 
-/// Returns what a command needs from a shell.
 pub(crate) fn need_of(command: &[u8]) -> Need {
     Script::parse(command).and_then(|script| need(&script)).unwrap_or(Need::Shell)
 }

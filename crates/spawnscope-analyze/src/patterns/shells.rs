@@ -5,18 +5,15 @@ use super::shell_syntax::{Need, need_of};
 use crate::model::launch::{Exec, base_name};
 use crate::model::tree::Forest;
 
-/// Names of shells.
 const SHELLS: [&[u8]; 15] = [
     b"sh", b"dash", b"bash", b"ash", b"ksh", b"ksh93", b"mksh", b"lksh", b"oksh", b"pdksh", b"posh", b"yash", b"zsh",
     b"busybox", b"rbash",
 ];
 
-/// Whether a program of this name is a shell.
 pub(crate) fn is_shell(name: &[u8]) -> bool {
     SHELLS.contains(&name)
 }
 
-/// How a shell started a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartByShell {
     /// The shell execed the program in its own process. Contains the index of the shell's exec.

@@ -17,7 +17,6 @@ impl Words {
     }
 }
 
-/// Whether a text contains another one.
 pub(crate) fn contains(text: &[u8], part: &[u8]) -> bool {
     part.is_empty() || text.windows(part.len()).any(|window| window == part)
 }

@@ -11,7 +11,6 @@ pub(crate) struct XargsOptions {
     pub(crate) parallel: Option<Vec<u8>>,
     /// Whether the options say what is between inputs.
     pub(crate) has_separator: bool,
-    /// The first other option.
     pub(crate) other: Option<usize>,
     /// The position of the program.
     pub(crate) command: usize,

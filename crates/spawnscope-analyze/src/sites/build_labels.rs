@@ -27,12 +27,10 @@ pub enum BuildLabel {
     Package,
     /// The test that pytest or cargo-nextest runs.
     Test,
-    /// The CMake target.
     Cmake,
 }
 
 impl BuildLabel {
-    /// All labels.
     pub const ALL: [BuildLabel; 6] = [
         BuildLabel::Target,
         BuildLabel::Crate,
@@ -128,7 +126,6 @@ impl BuildLabels {
         labels
     }
 
-    /// Returns the label of the launch at an index.
     #[must_use]
     pub fn label_of(&self, launch: usize) -> Option<&[u8]> {
         let number = (*self.value_indexes.get(launch)?)?;

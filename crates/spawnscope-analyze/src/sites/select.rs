@@ -6,7 +6,6 @@ use globset::{GlobBuilder, GlobMatcher};
 use crate::model::tree::Forest;
 use crate::sites::callers::{CallSite, Callers, Detail};
 
-/// A parsed selector.
 #[derive(Clone, Debug)]
 pub struct Selector {
     text: String,
@@ -44,12 +43,7 @@ pub enum SelectError {
     Empty(String),
     /// The pattern is invalid.
     #[error("`{pattern}` is not a valid pattern: {reason}")]
-    Glob {
-        /// The pattern as given.
-        pattern: String,
-        /// The reason.
-        reason: String,
-    },
+    Glob { pattern: String, reason: String },
     /// The word before `=` is unknown.
     #[error(
         "launches cannot be selected by `{0}`: use a program's name, command=GLOB, argv=GLOB, parent=GLOB or line=FILE:N"

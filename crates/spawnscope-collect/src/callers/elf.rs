@@ -22,7 +22,6 @@ pub(super) struct Symbol {
 
 type DynamicSymbol<'data, 'file> = ElfSymbol<'data, 'file, FileHeader64<Endianness>, &'data ReadCache<&'data File>>;
 
-/// A 64-bit ELF file.
 pub(super) struct Elf<'data>(ElfFile<'data, FileHeader64<Endianness>, &'data ReadCache<&'data File>>);
 
 impl<'data> Elf<'data> {
@@ -31,7 +30,6 @@ impl<'data> Elf<'data> {
         ElfFile::parse(data).ok().map(Elf)
     }
 
-    /// Returns the entry point.
     pub(super) fn entry_point(&self) -> u64 {
         self.0.entry()
     }

@@ -27,17 +27,13 @@ use spawnscope_data::event::Pid;
 /// Where an interpreter stores the position in its script.
 #[derive(Debug)]
 pub(super) enum Layout {
-    /// GNU bash.
     Bash(WireBash),
     /// The Debian Almquist shell, or the shell of busybox.
     Dash(WireDash),
-    /// CPython.
     Python(WirePython),
     /// Perl with threads.
     Perl(WirePerl),
-    /// GNU make.
     Make(WireMake),
-    /// zsh.
     Zsh(WireZsh),
 }
 

@@ -80,7 +80,6 @@ pub(super) struct LoadedObject {
     pub(super) refusals: Vec<Refusal>,
 }
 
-/// What to load, with which settings.
 pub(super) struct Request<'settings> {
     pub(super) buffer_bytes: u32,
     pub(super) settings: &'settings WireSettings,

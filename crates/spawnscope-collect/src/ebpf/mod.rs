@@ -73,7 +73,6 @@ pub struct EbpfCollector {
     links: Vec<Link>,
     /// The program that reports what threads are doing when the recording ends, if the kernel supports it.
     end_reporter: Option<Link>,
-    /// Whether that program failed.
     end_report_failed: bool,
     rings: Rings,
     /// Turns stacks into call chains, if stacks were requested.

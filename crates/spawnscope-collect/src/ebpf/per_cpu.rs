@@ -27,7 +27,6 @@ pub(super) struct PerCpuOffsets {
 }
 
 impl PerCpuOffsets {
-    /// Searches for the offsets.
     pub(super) fn find() -> PerCpuOffsets {
         let Some(types) = Btf::from_vmlinux().ok().filter(|_| may_use(RUN_QUEUE)) else {
             return PerCpuOffsets::default();

@@ -21,7 +21,6 @@ const MAX_DEPTH: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It waits for input from its terminal.
     WaitsForInput,
     Waits,
     Works,

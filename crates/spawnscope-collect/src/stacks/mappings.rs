@@ -16,13 +16,11 @@ pub(crate) struct ImageId(pub(crate) u64);
 pub(crate) struct FileId {
     /// The device of the file system, encoded as in the kernel: major << 20 | minor.
     pub(crate) device: u32,
-    /// The inode number.
     pub(crate) inode: u64,
     /// The modification time in nanoseconds since 1970. If `None`, it is unknown, and any file with this inode number may be the file.
     pub(crate) modified: Option<u64>,
 }
 
-/// A mapped file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MappedFile {
     /// The file's identity.
@@ -57,7 +55,6 @@ impl Image {
         self.mappings.push(Rc::new(mapping));
     }
 
-    /// Returns the mapping that contains an address.
     pub(super) fn find(&self, address: u64) -> Option<&Rc<Mapping>> {
         let end = self.mappings.partition_point(|mapping| mapping.start <= address);
         let mapping = self.mappings.get(end.checked_sub(1)?)?;

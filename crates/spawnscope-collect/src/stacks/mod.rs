@@ -82,7 +82,6 @@ pub(super) struct Sample {
     pub(super) is_waiting: bool,
     /// The kernel part of the stack: addresses, innermost first.
     pub(super) kernel: Vec<u64>,
-    /// Whether the kernel part is truncated.
     pub(super) is_kernel_truncated: bool,
     /// Whether the registers are known.
     pub(super) has_user_part: bool,

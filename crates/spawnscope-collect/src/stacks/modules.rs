@@ -86,7 +86,6 @@ impl Module {
     }
 }
 
-/// The state of a file in the cache.
 enum FileState {
     /// The file is open, but has not been examined.
     Opened(File),

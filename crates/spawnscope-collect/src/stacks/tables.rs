@@ -28,7 +28,6 @@ pub(super) struct Rule {
     is_in_debug_frame: bool,
 }
 
-/// A section of the file.
 struct Section {
     address: u64,
     bytes: Vec<u8>,

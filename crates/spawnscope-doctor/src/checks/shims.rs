@@ -113,7 +113,6 @@ struct FailedQuery {
 struct Shim {
     manager: &'static str,
     program: &'static str,
-    /// The file in PATH.
     file: PathBuf,
     /// The file that the shim finally executes.
     real: PathBuf,

@@ -42,7 +42,6 @@ pub fn value(report: &Report) -> Value {
     Value::Object(object)
 }
 
-/// Returns what was recorded, and how.
 fn recorded(report: &Report) -> Map<String, Value> {
     let mut object = Map::new();
     object.insert("schema_version".into(), json!(SCHEMA_VERSION));

@@ -32,7 +32,6 @@ static IS_UNSHARE_MISSING: AtomicBool = AtomicBool::new(false);
 /// Pipes between parent and child, by the child's descriptor.
 type Pipes = [Option<Pipe>; 3];
 
-/// Starts a child.
 pub(crate) fn launch(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
     let cancellation_disabled = CancellationGuard::new();
     let child = launch_uncancelled(plan, start);

@@ -31,7 +31,6 @@ pub struct MemoryGrowth {
 /// The phase that grew more than any other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rise {
-    /// The phase.
     pub phase: Phase,
     /// The phase's share of the growth of the total cost. Above 1 if other phases became shorter.
     pub share: f64,

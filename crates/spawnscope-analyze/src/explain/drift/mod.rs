@@ -37,9 +37,7 @@ const COST_PHASES: [Phase; 6] = [Phase::Create, Phase::Queue, Phase::Setup, Phas
 /// A parent whose launches became slower.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drift {
-    /// The parent.
     pub parent: LaunchId,
-    /// Pid of the parent.
     pub pid: Option<Pid>,
     /// Display name of the parent's last program.
     pub label: Vec<u8>,

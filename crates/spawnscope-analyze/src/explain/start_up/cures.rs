@@ -12,7 +12,6 @@ use spawnscope_data::event::Nanos;
 /// What to change in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cure {
-    /// What it does.
     pub title: String,
     /// At most this time is saved.
     pub saving: Nanos,
@@ -90,7 +89,6 @@ fn conda(line: &str, shell: &str, spent: &Spent, root: &Spent) -> Option<Cure> {
     })
 }
 
-/// Whether a function is among what was called.
 fn calls(spent: &Spent, function: &[u8]) -> bool {
     spent.place.function.as_deref() == Some(function) || spent.inner.iter().any(|inner| calls(inner, function))
 }
@@ -248,7 +246,6 @@ fn completion_cache(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
     })
 }
 
-/// Returns the time that was spent in files of this name.
 fn in_file(spent: &Spent, name: &[u8]) -> Nanos {
     if spent.place.file.as_deref().is_some_and(|file| base_name(file) == name) {
         return spent.total();
@@ -349,7 +346,6 @@ mod tests {
     use super::*;
     use crate::explain::start_up::Place;
 
-    /// Returns the line with its cure.
     fn cured(line: &str, shell: &str) -> Option<String> {
         let spent = Spent { own: Nanos(1), launched: Nanos(2), ..Spent::default() };
         let (range, text) = cures(line, shell, &spent, &spent).pop()?.edit?;

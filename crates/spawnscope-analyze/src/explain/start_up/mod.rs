@@ -17,14 +17,11 @@ const MIN_SHARE: f64 = 0.02;
 /// Maximum depth of the tree.
 const MAX_DEPTH: usize = 4;
 
-/// Where a shell was.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The file.
     pub file: Option<Vec<u8>>,
     /// The line; unknown in functions of an interactive bash.
     pub line: Option<u32>,
-    /// The function.
     pub function: Option<Vec<u8>>,
 }
 
@@ -44,15 +41,12 @@ pub struct Spent {
     pub inner: Vec<Spent>,
 }
 
-/// A program that was waited for.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Its name.
     pub name: Vec<u8>,
     /// How often it was seen, per start or prompt. Processes that end within a millisecond may not
     /// have been.
     pub count: u64,
-    /// Its time.
     pub time: Nanos,
 }
 
@@ -84,11 +78,9 @@ pub struct StartUp {
 /// What to change in a line of the user's.
 #[derive(Clone, Debug)]
 pub struct LineAdvice {
-    /// The line.
     pub place: Place,
     /// Whether the line is executed at each prompt.
     pub at_prompt: bool,
-    /// The change.
     pub cure: cures::Cure,
     /// The diff of its file; empty if there is none.
     pub patch: Vec<u8>,

@@ -220,7 +220,6 @@ impl<'a> ShellCall<'a> {
         text.filter(|_| is_command).map(|text| ShellCall { name, shape, is_login, text })
     }
 
-    /// Whether the text names a program.
     fn names(&self, program: &[u8]) -> bool {
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+/".contains(byte);
         self.text.split(|byte| !is_word(byte)).any(|word| base_name(word) == program)

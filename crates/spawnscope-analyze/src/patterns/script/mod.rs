@@ -12,7 +12,6 @@ use std::ops::Range;
 use crate::patterns::words::Words;
 pub(crate) use words::{Part, Word};
 
-/// The structure of a script.
 #[derive(Debug)]
 pub(crate) struct Script<'t> {
     pub(crate) text: &'t [u8],
@@ -216,19 +215,16 @@ impl<'t> Script<'t> {
         }
     }
 
-    /// Whether a function of the script has this name.
     pub(crate) fn is_function(&self, name: &[u8]) -> bool {
         self.function(name).is_some()
     }
 
-    /// Returns the bytes of the function with this name.
     pub(crate) fn function(&self, name: &[u8]) -> Option<Range<usize>> {
         let is_function =
             |index: &usize| matches!(self.nodes[*index].kind, Kind::Function) && self.function_name(*index) == name;
         (0..self.nodes.len()).find(is_function).map(|index| self.nodes[index].range.clone())
     }
 
-    /// Returns the name of a function.
     pub(crate) fn function_name(&self, index: usize) -> &'t [u8] {
         let text = self.source(&self.nodes[index].range);
         let text = text.strip_prefix(b"function ").unwrap_or(text).trim_ascii_start();

@@ -45,13 +45,11 @@ impl<'t> Parser<'t> {
         self.rest().starts_with(text)
     }
 
-    /// Counts a step.
     pub(super) fn step(&mut self) -> Option<()> {
         self.fuel = self.fuel.checked_sub(1)?;
         Some(())
     }
 
-    /// Reads a nested part.
     pub(super) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         (self.depth < MAX_DEPTH).then_some(())?;
         self.depth += 1;
@@ -135,7 +133,6 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Skips a keyword.
     pub(super) fn keyword(&mut self, word: &[u8]) -> Option<()> {
         self.is_at(&[word]).then_some(())?;
         self.at += word.len();

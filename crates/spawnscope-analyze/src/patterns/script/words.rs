@@ -12,7 +12,6 @@ pub(crate) struct Word<'t> {
     pub(crate) parts: Vec<Part<'t>>,
 }
 
-/// A part of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part<'t> {
     /// Text, without its quotes.

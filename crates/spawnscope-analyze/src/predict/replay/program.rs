@@ -22,7 +22,6 @@ pub struct Programs {
     pub(in crate::predict) supervisions: HashMap<ThreadIndex, Supervision>,
     /// The threads that another thread kills, at any moment of a replay.
     pub(super) mortal: HashSet<ThreadIndex>,
-    /// For each token, whether it is signalled from the start.
     pub signalled_at_start: Vec<bool>,
     /// The tokens of waits for a permission scanner that is recorded itself.
     pub(in crate::predict) scanned: Vec<Token>,

@@ -94,7 +94,6 @@ enum StepKind {
     Unpacked,
 }
 
-/// The kinds by their numbers.
 const KINDS: [StepKind; 11] = [
     StepKind::Run,
     StepKind::Record,

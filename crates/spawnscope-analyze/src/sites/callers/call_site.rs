@@ -11,16 +11,13 @@ use spawnscope_data::event::Language;
 /// The precision of a call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// File and line.
     Line,
-    /// Function only.
     Function,
 }
 
 /// The code that requested launches. Unknown fields are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallSite {
-    /// The language of the code.
     pub language: Language,
     /// The source file, as in the call chain.
     pub file: Option<Vec<u8>>,

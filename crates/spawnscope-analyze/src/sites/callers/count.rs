@@ -146,7 +146,6 @@ impl Callers {
         self.requesters.iter().any(|requester| matches!(requester, Requester::At(_)))
     }
 
-    /// Returns the call site of the launch at an index.
     #[must_use]
     pub fn call_site_of(&self, launch: usize) -> Option<&CallSite> {
         self.number_of(launch).map(|number| self.call_site(number))

@@ -233,7 +233,6 @@ fn stops(recording: &Recording) -> HashMap<TaskId, Vec<Wait>> {
 /// The instants at which the run of a thread is divided, and what it may have waited for until then.
 type Point = (Nanos, Option<Awaited>);
 
-/// Returns the first thread of each launch.
 fn first_threads(timelines: &Timelines) -> impl Iterator<Item = &Thread> {
     timelines.threads.iter().take(timelines.launch_count() as usize)
 }

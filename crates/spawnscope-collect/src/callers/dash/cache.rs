@@ -32,7 +32,6 @@ fn read(build: &[u8]) -> Option<Option<WireDash>> {
     WireDash::read_from_bytes(&bytes).ok().map(Some)
 }
 
-/// Stores the result for a build.
 pub(super) fn store(build: &[u8], found: Option<WireDash>) {
     if let Ok(mut results) = FOUND.lock() {
         results.push((build.into(), found));

@@ -12,7 +12,6 @@ use crate::callers::elf::Elf;
 pub(super) struct BlockLocation {
     /// The address of the variable that points to the block.
     pub(super) holder: u64,
-    /// The offset in the block.
     pub(super) offset: u64,
 }
 
@@ -55,7 +54,6 @@ impl Memory {
         Some(u64::from_le_bytes(*self.bytes(address, 8)?.first_chunk()?))
     }
 
-    /// Whether the string at an address is this text.
     pub(super) fn has_text(&self, address: u64, text: &str) -> bool {
         let read = self.bytes(address, text.len() + 1);
         read.is_some_and(|read| read.strip_suffix(b"\0") == Some(text.as_bytes()))

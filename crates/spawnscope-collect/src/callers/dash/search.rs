@@ -91,9 +91,7 @@ impl Variable {
     }
 }
 
-/// All variables that are searched for.
 pub(super) struct Search<'a> {
-    /// The name of the script.
     script: &'a str,
     /// The name of the file that the script sources.
     sourced: &'a str,

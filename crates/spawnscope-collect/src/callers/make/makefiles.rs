@@ -146,7 +146,6 @@ fn has_shell_call(line: &[u8]) -> bool {
     contains(line, b"$(shell") || contains(line, b"${shell")
 }
 
-/// Whether this line of a makefile defines a variable.
 fn defines(makefile: &[u8], line: u32, variable: &[u8]) -> bool {
     const KEYWORDS: [&[u8]; 4] = [b"export", b"override", b"private", b"define"];
     let Some(number) = (line as usize).checked_sub(1) else {

@@ -95,7 +95,6 @@ pub(super) struct RecipeLine<'a> {
     /// The index of the wanted line in the recipe, from 0.
     pub(super) index: u32,
     pub(super) text: &'a [u8],
-    /// Whether the text is truncated.
     pub(super) is_truncated: bool,
 }
 

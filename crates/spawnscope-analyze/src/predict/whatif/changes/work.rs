@@ -12,7 +12,6 @@ use crate::predict::whatif::adjustments::Adjustments;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
 
-/// All phases except the work.
 const PHASES_AROUND_WORK: [Phase; 7] =
     [Phase::Create, Phase::Queue, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown, Phase::Reap];
 /// Duration of one request and reply through pipes, in nanoseconds: two wake-ups and four system
