@@ -168,23 +168,20 @@ crate::named_enum! {
     }
 }
 
-/// How a process entered the recording.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Origin {
-    /// A followed process launched the process.
-    Launched,
-    /// The process is the recorded command.
-    Command,
-    /// The process existed before the recording, so it is not a launch.
-    Existed,
-    /// The event of the creation was lost.
-    #[default]
-    Orphan,
-}
-
-impl Origin {
-    /// Every origin, in the order of their numbers in a recording.
-    pub const ALL: [Origin; 4] = [Origin::Launched, Origin::Command, Origin::Existed, Origin::Orphan];
+crate::named_enum! {
+    /// How a process entered the recording.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Origin {
+        /// A followed process launched the process.
+        Launched = "launched",
+        /// The process is the recorded command.
+        Command = "command",
+        /// The process existed before the recording, so it is not a launch.
+        Existed = "existed",
+        /// The event of the creation was lost.
+        #[default]
+        Orphan = "orphan",
+    }
 }
 
 table! {

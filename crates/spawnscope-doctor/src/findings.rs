@@ -4,37 +4,23 @@
 use super::checks::Check;
 use spawnscope_data::event::Nanos;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// The finding makes launches slow or makes them fail, and a fix exists.
-    Problem,
-    /// The finding explains a figure, costs little, or cannot be changed from here.
-    #[default]
-    Note,
-}
-
-impl Severity {
-    pub fn name(self) -> &'static str {
-        match self {
-            Severity::Problem => "problem",
-            Severity::Note => "note",
-        }
+spawnscope_data::named_enum! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Severity {
+        /// The finding makes launches slow or makes them fail, and a fix exists.
+        Problem = "problem",
+        /// The finding explains a figure, costs little, or cannot be changed from here.
+        #[default]
+        Note = "note",
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Basis {
-    Measured,
-    /// The cost was computed from the times of its parts.
-    Modelled,
-}
-
-impl Basis {
-    pub fn name(self) -> &'static str {
-        match self {
-            Basis::Measured => "measured",
-            Basis::Modelled => "modelled",
-        }
+spawnscope_data::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Basis {
+        Measured = "measured",
+        /// The cost was computed from the times of its parts.
+        Modelled = "modelled",
     }
 }
 

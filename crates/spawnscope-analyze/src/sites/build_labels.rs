@@ -12,47 +12,27 @@ use crate::model::tree::Forest;
 use edges::Edges;
 use spawnscope_data::event::{Language, LaunchId};
 
-/// What the labels of launches name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BuildLabel {
-    /// The make target whose recipe requested the launch (if known), the output of the ninja edge,
-    /// or the output file of a compiler, linker or archiver.
-    Target,
-    /// The crate that cargo builds, runs the build script of, or tests.
-    Crate,
-    /// The directory that make or ninja works in. Relative to the working directory of the command
-    /// if it is below that.
-    Directory,
-    /// The package whose code or scripts cargo or npm builds or runs.
-    Package,
-    /// The test that pytest or cargo-nextest runs.
-    Test,
-    Cmake,
+spawnscope_data::named_enum! {
+    /// What the labels of launches name.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum BuildLabel {
+        /// The make target whose recipe requested the launch (if known), the output of the ninja edge,
+        /// or the output file of a compiler, linker or archiver.
+        Target = "target",
+        /// The crate that cargo builds, runs the build script of, or tests.
+        Crate = "crate",
+        /// The directory that make or ninja works in. Relative to the working directory of the command
+        /// if it is below that.
+        Directory = "directory",
+        /// The package whose code or scripts cargo or npm builds or runs.
+        Package = "package",
+        /// The test that pytest or cargo-nextest runs.
+        Test = "test",
+        Cmake = "cmake",
+    }
 }
 
 impl BuildLabel {
-    pub const ALL: [BuildLabel; 6] = [
-        BuildLabel::Target,
-        BuildLabel::Crate,
-        BuildLabel::Directory,
-        BuildLabel::Package,
-        BuildLabel::Test,
-        BuildLabel::Cmake,
-    ];
-
-    /// Returns the label's name in every output.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            BuildLabel::Target => "target",
-            BuildLabel::Crate => "crate",
-            BuildLabel::Directory => "directory",
-            BuildLabel::Package => "package",
-            BuildLabel::Test => "test",
-            BuildLabel::Cmake => "cmake",
-        }
-    }
-
     /// Returns the label that the last program of a launch indicates. `command_cwd` is the working
     /// directory of the command.
     fn label_of_program(self, launch: &Launch<'_>, command_cwd: Option<&[u8]>) -> Option<Vec<u8>> {

@@ -275,32 +275,22 @@ impl Slice {
     }
 }
 
-/// Why a thread was off-CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LeftCpu {
-    /// The thread had just been created and had never run.
-    Created,
-    /// The thread was runnable, but another thread got the CPU.
-    Preempted,
-    /// The thread slept interruptibly: signals could wake it.
-    Interruptible,
-    /// The thread slept uninterruptibly: signals could not wake it (disk, page fault, vfork).
-    Uninterruptible,
-    /// The thread was stopped by a signal or a tracer.
-    Stopped,
-    Ended,
-}
-
-impl LeftCpu {
-    /// Every reason, in the order of their numbers in a recording.
-    pub const ALL: [LeftCpu; 6] = [
-        LeftCpu::Created,
-        LeftCpu::Preempted,
-        LeftCpu::Interruptible,
-        LeftCpu::Uninterruptible,
-        LeftCpu::Stopped,
-        LeftCpu::Ended,
-    ];
+crate::named_enum! {
+    /// Why a thread was off-CPU.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum LeftCpu {
+        /// The thread had just been created and had never run.
+        Created = "created",
+        /// The thread was runnable, but another thread got the CPU.
+        Preempted = "preempted",
+        /// The thread slept interruptibly: signals could wake it.
+        Interruptible = "interruptible",
+        /// The thread slept uninterruptibly: signals could not wake it (disk, page fault, vfork).
+        Uninterruptible = "uninterruptible",
+        /// The thread was stopped by a signal or a tracer.
+        Stopped = "stopped",
+        Ended = "ended",
+    }
 }
 
 /// A system call and its first argument (a file descriptor, pid or address).

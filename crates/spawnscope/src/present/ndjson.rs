@@ -12,8 +12,8 @@ use crate::analyze::model::launch::{Exec, FailedExec};
 use crate::analyze::model::phases::PhaseTimes;
 use crate::analyze::model::timeline::{returned_at, woken_at};
 use crate::analyze::sites::callers::{CallSite, Callers, Detail};
-use crate::analyze::{Forest, Origin, SliceRow, Waits, WakerRow};
-use crate::event::{LeftCpu, Nanos};
+use crate::analyze::{Forest, SliceRow, Waits, WakerRow};
+use crate::event::Nanos;
 
 /// Writes every launch. Processes that existed before the recording are not launches.
 pub fn write(out: &mut dyn Write, forest: &Forest<'_>, waits: &Waits) -> io::Result<()> {
@@ -37,7 +37,7 @@ fn write_launch(
     object.value("parent", launch.parent.get().map(|parent| parent.0))?;
     object.value("pid", launch.pid.map(|pid| pid.0))?;
     object.text("command", Some(&launch.command.label()))?;
-    object.value("origin", origin_name(launch.origin))?;
+    object.value("origin", launch.origin.name())?;
     object.time("start_ns", launch.start())?;
     object.time("end_ns", launch.end())?;
     object.value("mechanism", launch.mechanism.map(|mechanism| mechanism.name()))?;
@@ -96,7 +96,7 @@ fn write_wait(object: &mut Object<'_>, forest: &Forest<'_>, waits: &Waits, wait:
     object.value("start_ns", wait.off.0)?;
     object.time("end_ns", returned_at(wait))?;
     object.time("woken_ns", woken_at(wait))?;
-    object.value("reason", reason_name(wait.reason))?;
+    object.value("reason", wait.reason.name())?;
     object.value("syscall", wait.syscall)?;
     // Signed, as in the schema: `wait4(-1)` reads as -1, and JSON readers do not round it.
     object.value("argument", wait.argument.map(u64::cast_signed))?;
@@ -216,25 +216,5 @@ impl Object<'_> {
             Object::write(self.out, |object| write_fields(object, item))?;
         }
         self.out.write_all(b"]")
-    }
-}
-
-pub(super) fn origin_name(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Launched => "launched",
-        Origin::Command => "command",
-        Origin::Existed => "existed",
-        Origin::Orphan => "orphan",
-    }
-}
-
-fn reason_name(reason: LeftCpu) -> &'static str {
-    match reason {
-        LeftCpu::Created => "created",
-        LeftCpu::Preempted => "preempted",
-        LeftCpu::Interruptible => "interruptible",
-        LeftCpu::Uninterruptible => "uninterruptible",
-        LeftCpu::Stopped => "stopped",
-        LeftCpu::Ended => "ended",
     }
 }

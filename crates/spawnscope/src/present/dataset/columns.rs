@@ -11,7 +11,7 @@ use crate::analyze::model::phases::Phase;
 use crate::analyze::sites::build_labels::BuildLabel;
 use crate::analyze::waits::attribution::WaitTarget;
 use crate::event::{Nanos, syscalls};
-use crate::present::{json, ndjson, text};
+use crate::present::{json, text};
 
 const RUN: &str = "the recording: a hash of its contents";
 
@@ -35,7 +35,7 @@ pub(super) fn launches<'a>() -> Vec<Column<LaunchRow<'a>>> {
         optional Long "parent" = row.launch.parent.get().map(|id| long(id.0)), "the process that requested it, as in `launch`";
         optional Int "pid" = row.launch.pid.map(|pid| pid.0), "its pid";
         required Int "depth" = int(row.launch.depth), "its depth in the tree";
-        required Text "origin" = Cow::Borrowed(ndjson::origin_name(row.launch.origin)),
+        required Text "origin" = Cow::Borrowed(row.launch.origin.name()),
             "`launched`, `command` (the recorded command) or `orphan` (its creation was lost)";
         optional Text "mechanism" = row.launch.mechanism.map(|mechanism| mechanism.name().into()),
             "`fork`, `vfork`, `posix_spawn`, `clone` or `clone3`";
