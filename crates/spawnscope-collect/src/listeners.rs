@@ -65,9 +65,7 @@ impl Tables {
 }
 
 fn read_tables(network: u32, protocol: Protocol) -> Vec<Socket> {
-    let Some(directory) = tables_of_namespace(network) else {
-        return Vec::new();
-    };
+    let Some(directory) = tables_of_namespace(network) else { return Vec::new() };
     let (files, state) = match protocol {
         Protocol::Tcp => (["tcp", "tcp6"], "0A"),
         // 07 (TCP_CLOSE) is the state of UDP sockets that are not connected.

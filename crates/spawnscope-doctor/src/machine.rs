@@ -178,9 +178,7 @@ impl Machine {
     /// Returns the directories of PATH in order, as written. An empty entry means the working
     /// directory, even if it is the only entry.
     pub fn search_path(&self) -> Vec<PathBuf> {
-        let Some(path) = self.environment.get(OsStr::new("PATH")) else {
-            return Vec::new();
-        };
+        let Some(path) = self.environment.get(OsStr::new("PATH")) else { return Vec::new() };
         let directories = path.as_bytes().split(|&byte| byte == b':');
         directories.map(|directory| PathBuf::from(OsStr::from_bytes(directory))).collect()
     }

@@ -88,9 +88,7 @@ fn unescape(text: &str) -> PathBuf {
 /// no total number of blocks or files counts as unlimited. Makes one system call, and does not
 /// allocate memory if the path is a C string.
 pub(super) fn has_room(path: impl rustix::path::Arg, bytes: u64, files: u64) -> bool {
-    let Ok(room) = rustix::fs::statvfs(path) else {
-        return true;
-    };
+    let Ok(room) = rustix::fs::statvfs(path) else { return true };
     let free = room.f_bavail.saturating_mul(room.f_frsize);
     !is_short(room.f_blocks, free, bytes) && !is_short(room.f_files, room.f_favail, files)
 }

@@ -241,9 +241,7 @@ impl<'a> Session<'a> {
     /// Handles the state of the held process: asks whether a stopped process may continue, and
     /// reports that it has continued or ended.
     fn handle_held_process(&mut self, state: Option<State>) {
-        let Some(pid) = self.held.as_ref().map(|held| held.pid) else {
-            return;
-        };
+        let Some(pid) = self.held.as_ref().map(|held| held.pid) else { return };
         match state {
             Some(State::Stopped(None)) => self.continue_if_decided(pid),
             Some(State::Continued) => (self.notify)(Notice::Continued(pid)),
@@ -308,9 +306,7 @@ impl<'a> Session<'a> {
     }
 
     fn finish_tool(&mut self) {
-        let Some(run) = self.run.filter(|_| self.has_held_ended()) else {
-            return;
-        };
+        let Some(run) = self.run.filter(|_| self.has_held_ended()) else { return };
         if let Some(signal) = self.tool.as_mut().and_then(|tool| tool.finish(run.grace)) {
             (self.notify)(Notice::Sending(signal));
         }

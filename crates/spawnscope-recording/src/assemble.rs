@@ -170,9 +170,7 @@ impl Assembler {
     /// Returns what is new or changed since the last call, and forgets finished launches.
     pub(super) fn take_batch(&mut self) -> Batch {
         for id in std::mem::take(&mut self.dirty) {
-            let Some(launch) = self.unfinished.get_mut(&id) else {
-                continue;
-            };
+            let Some(launch) = self.unfinished.get_mut(&id) else { continue };
             launch.is_dirty = false;
             self.batch.launches.push(launch.row());
             self.batch.execs.extend(launch.take_changed_exec());

@@ -78,9 +78,7 @@ impl Directory {
 
     /// Whether the directory's path still leads to the directory, and `name` in it still refers to `file`.
     pub(super) fn still_contains(&self, name: &OsStr, file: &File) -> bool {
-        let (Ok(directory), Ok(file)) = (fstat(&self.fd), file.metadata()) else {
-            return false;
-        };
+        let (Ok(directory), Ok(file)) = (fstat(&self.fd), file.metadata()) else { return false };
         is_at(&self.path, (directory.st_dev, directory.st_ino))
             && is_at(&self.file_path(name), (file.dev(), file.ino()))
     }

@@ -44,9 +44,7 @@ fn expected(version: i32) -> Vec<Definition> {
     let mut all = Vec::new();
     for statement in without_comments(CURRENT).split(';') {
         let table = TABLES.iter().find(|table| created_table(statement) == Some(table.name));
-        let Some(table) = table.filter(|table| table.since() <= version) else {
-            continue;
-        };
+        let Some(table) = table.filter(|table| table.since() <= version) else { continue };
         let mut parts = split_definition(statement);
         // Removes the columns of later versions. The first part, `CREATE TABLE x`, stays, because no column is called CREATE.
         parts.retain(|part| {
@@ -75,12 +73,8 @@ fn created_table(statement: &str) -> Option<&str> {
 /// comments, and reduces white space to single spaces.
 fn split_definition(statement: &str) -> Vec<String> {
     let statement = without_comments(statement);
-    let Some((head, rest)) = statement.split_once('(') else {
-        return vec![normalize(&statement)];
-    };
-    let Some((list, tail)) = rest.rsplit_once(')') else {
-        return vec![normalize(&statement)];
-    };
+    let Some((head, rest)) = statement.split_once('(') else { return vec![normalize(&statement)] };
+    let Some((list, tail)) = rest.rsplit_once(')') else { return vec![normalize(&statement)] };
     let mut parts = vec![normalize(head)];
     let (mut depth, mut from) = (0usize, 0);
     for (at, byte) in list.bytes().enumerate() {

@@ -47,9 +47,7 @@ pub(super) fn append(file: &File) -> io::Result<()> {
 pub(super) fn is_broken(file: &File, header: &SqliteHeader) -> io::Result<bool> {
     let length = file.metadata()?.len();
     let mut trailer = [0; TRAILER_BYTES as usize];
-    let Some(end) = length.checked_sub(TRAILER_BYTES) else {
-        return Ok(false);
-    };
+    let Some(end) = length.checked_sub(TRAILER_BYTES) else { return Ok(false) };
     file.read_exact_at(&mut trailer, end)?;
     let (hashed, hash) = trailer.split_at(HASHED_BYTES);
     if !hashed.starts_with(MAGIC) {

@@ -267,9 +267,7 @@ impl Writer {
 
     /// Waits for a message. Returns `Some(None)` if a batch is due before one arrives, and `None` once no more messages can arrive.
     fn next_message(&self, receiver: &Receiver<Message>) -> Option<Option<Message>> {
-        let Some(due) = self.due else {
-            return receiver.recv().ok().map(Some);
-        };
+        let Some(due) = self.due else { return receiver.recv().ok().map(Some) };
         match receiver.recv_timeout(due.saturating_duration_since(Instant::now())) {
             Ok(message) => Some(Some(message)),
             Err(RecvTimeoutError::Timeout) => Some(None),

@@ -10,9 +10,7 @@ pub fn directories(root: &Path, process: &str, controller: &str) -> Vec<PathBuf>
     let mut directories = Vec::new();
     for line in text.lines() {
         let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else {
-            continue;
-        };
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
         let paths: Vec<PathBuf> = match controllers {
             "" => vec!["sys/fs/cgroup".into(), "sys/fs/cgroup/unified".into()],
             names if names.split(',').any(|name| name == controller) => {

@@ -57,9 +57,7 @@ pub fn stop_with(child: Pid) {
 
 /// Stops this process until it is continued, or until the child is.
 fn stop_while_stopped(child: Pid, is_traced: bool) {
-    let Ok(stat) = File::open(format!("/proc/{}/stat", child.0)) else {
-        return;
-    };
+    let Ok(stat) = File::open(format!("/proc/{}/stat", child.0)) else { return };
     let watcher = if is_traced { None } else { start_watcher(&stat) };
     // SAFETY: plain system calls.
     unsafe {

@@ -104,9 +104,7 @@ fn present_imports_only_its_listed_modules() {
 /// Whether a file is source of the profiler, in any of its crates, and not a file of unit tests.
 fn is_profiler_source(path: &Path) -> bool {
     let parts: Vec<&str> = path.iter().map(|part| part.to_str().unwrap_or_default()).collect();
-    let [crates, name, src, rest @ ..] = parts.as_slice() else {
-        return false;
-    };
+    let [crates, name, src, rest @ ..] = parts.as_slice() else { return false };
     let is_test = rest.iter().any(|part| ["tests", "tests.rs"].contains(part));
     *crates == "crates" && name.starts_with("spawnscope") && *src == "src" && !is_test
 }

@@ -114,9 +114,7 @@ pub(crate) fn take(layout: Layout) -> *mut u8 {
     if layout.align() > ALIGNMENT || call.size - call.used < size {
         return null_mut();
     }
-    let Some(index) = call.index.or_else(|| add_entry(call)) else {
-        return null_mut();
-    };
+    let Some(index) = call.index.or_else(|| add_entry(call)) else { return null_mut() };
     TABLE[index].users.fetch_add(1, Ordering::Relaxed);
     // SAFETY: within the block.
     let part = unsafe { call.block.add(call.used) };

@@ -107,9 +107,7 @@ fn first_executable(name: &OsStr) -> Option<PathBuf> {
 }
 
 fn is_executable(file: &Path) -> bool {
-    let Ok(text) = CString::new(file.as_os_str().as_bytes()) else {
-        return false;
-    };
+    let Ok(text) = CString::new(file.as_os_str().as_bytes()) else { return false };
     // SAFETY: a string.
     let is_permitted = unsafe { libc::access(text.as_ptr(), libc::X_OK) } == 0;
     is_permitted && file.is_file()

@@ -187,9 +187,7 @@ fn os_str(bytes: &[u8]) -> &std::ffi::OsStr {
 pub(crate) unsafe fn command_from_argv(program: *const c_char, argv: *const *const c_char) -> Result<Command, Failure> {
     // SAFETY: the caller's promise.
     let argv = unsafe { string_array(argv, "argv") }?;
-    let Some((name, args)) = argv.split_first() else {
-        return Err(Failure::invalid("use an empty argv"));
-    };
+    let Some((name, args)) = argv.split_first() else { return Err(Failure::invalid("use an empty argv")) };
     let program = match program.is_null() {
         true => name,
         // SAFETY: the caller's promise.

@@ -44,9 +44,7 @@ impl InterruptGuard {
 impl Drop for InterruptGuard {
     fn drop(&mut self) {
         with_lock(|state| {
-            let Some(dispositions) = &mut state.dispositions else {
-                return;
-            };
+            let Some(dispositions) = &mut state.dispositions else { return };
             dispositions.calls -= 1;
             if dispositions.calls > 0 {
                 return;

@@ -108,9 +108,7 @@ impl Watcher {
     /// whose worker is gone is waited for, too: otherwise, it would stay a zombie.
     fn report(&self, id: u32) -> bool {
         let mut children = self.lock();
-        let Some(watched) = children.get_mut(&id) else {
-            return true;
-        };
+        let Some(watched) = children.get_mut(&id) else { return true };
         let ended = match watched.child.try_wait() {
             Ok(None) => return false,
             Ok(Some(status)) => (id, status.code().unwrap_or(-1), status.signal().unwrap_or(0), 0),

@@ -95,9 +95,7 @@ pub unsafe fn execute_searched(file: *const c_char, argv: StringArray, environme
             return real::execvpe(file, argv, environment);
         }
         let mut path = PathBuffer::new();
-        let Some(path) = find_program(file, &mut path) else {
-            return real::execvpe(file, argv, environment);
-        };
+        let Some(path) = find_program(file, &mut path) else { return real::execvpe(file, argv, environment) };
         intercept(path, argv, environment);
         with_environment(path, environment, |environment| real::execvpe(file, argv, environment))
     }

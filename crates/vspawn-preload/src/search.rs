@@ -10,9 +10,7 @@ pub fn find(command: &[u8], path: Option<&[u8]>, found: &mut PathBuffer) -> bool
     if command.contains(&b'/') {
         return found.set(&[command]) && is_executable(found.as_ptr()) == Ok(true);
     }
-    let Some(path) = path.filter(|path| !path.contains(&b'%')) else {
-        return false;
-    };
+    let Some(path) = path.filter(|path| !path.contains(&b'%')) else { return false };
     for directory in path.split(|byte| *byte == b':') {
         // dash and bash treat empty and relative directories and `~` differently. After a trailing
         // slash, the path that bash stores in `_` differs.

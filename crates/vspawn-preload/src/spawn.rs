@@ -170,9 +170,7 @@ unsafe extern "C" fn posix_spawnp(
             return spawn(environment);
         }
         let mut path = PathBuffer::new();
-        let Some(path) = find_program(file, &mut path) else {
-            return spawn(environment);
-        };
+        let Some(path) = find_program(file, &mut path) else { return spawn(environment) };
         let request = Request { path, actions, attributes, argv, environment, copy_actions: None };
         if is_named_as_shell(path) && skip_shell(pid, request).is_some() {
             return 0;

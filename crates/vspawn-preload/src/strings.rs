@@ -31,9 +31,7 @@ impl PathBuffer {
 
     fn write(&mut self, mut length: usize, parts: &[&[u8]]) -> bool {
         for part in parts {
-            let Some(room) = self.bytes.get_mut(length..length + part.len()) else {
-                return false;
-            };
+            let Some(room) = self.bytes.get_mut(length..length + part.len()) else { return false };
             room.copy_from_slice(part);
             length += part.len();
         }

@@ -60,9 +60,7 @@ impl Output {
 
     /// Reads once. Returns `false` if a signal interrupted the read.
     fn read(&mut self) -> Result<bool, i32> {
-        let (Some(fd), Some(bytes)) = (self.fd, &mut self.bytes) else {
-            return Ok(true);
-        };
+        let (Some(fd), Some(bytes)) = (self.fd, &mut self.bytes) else { return Ok(true) };
         bytes.reserve(bytes.len().clamp(MIN_ROOM_BYTES, MAX_ROOM_BYTES));
         let room = bytes.spare_capacity_mut();
         // SAFETY: the room is ours, with its length.

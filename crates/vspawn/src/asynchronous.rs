@@ -42,9 +42,7 @@ impl Child {
     /// ```
     pub async fn wait_async(&mut self) -> Result<ExitStatus, Error> {
         drop(self.stdin.take());
-        let Some(pidfd) = self.pidfd() else {
-            return self.wait_by_polling().await;
-        };
+        let Some(pidfd) = self.pidfd() else { return self.wait_by_polling().await };
         let watched: OwnedFd = pidfd.try_clone_to_owned().map_err(|error| self.watch_error(&error))?;
         // SAFETY: an `OwnedFd` names the same open file during its lifetime, which covers the time
         // that it is watched.

@@ -68,9 +68,7 @@ impl LiveLaunches {
             let (mut process, mut share) = (root, 1.0);
             loop {
                 times.merge(&process.critical, share);
-                let Some(child) = first_children.get(&process.row.id) else {
-                    break;
-                };
+                let Some(child) = first_children.get(&process.row.id) else { break };
                 share *= self.running_share(process, child);
                 process = child;
             }
@@ -98,16 +96,10 @@ impl LiveLaunches {
     }
 
     fn add_wait(&mut self, at: Nanos, id: LaunchId) {
-        let Some(child) = self.processes.get_mut(&id) else {
-            return;
-        };
-        let Some((birth, parent)) = child.birth().zip(child.row.parent) else {
-            return;
-        };
+        let Some(child) = self.processes.get_mut(&id) else { return };
+        let Some((birth, parent)) = child.birth().zip(child.row.parent) else { return };
         let (label, below) = (child.label(), std::mem::take(&mut child.critical));
-        let Some(parent) = self.processes.get_mut(&parent) else {
-            return;
-        };
+        let Some(parent) = self.processes.get_mut(&parent) else { return };
         let awaited = at.since(parent.earliest_wait(birth));
         parent.last_reaping = Some(at);
         parent.extend_work(at);

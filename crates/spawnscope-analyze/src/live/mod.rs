@@ -60,9 +60,7 @@ impl LiveLaunches {
         let changed: Vec<LaunchId> = rows.launches.iter().map(|row| row.id).collect();
         let mut new: Vec<LaunchId> = rows.launches.into_iter().filter_map(|row| self.add_or_update(row)).collect();
         for (ordinal, row) in rows.execs {
-            let Some(process) = self.processes.get_mut(&row.launch) else {
-                continue;
-            };
+            let Some(process) = self.processes.get_mut(&row.launch) else { continue };
             let [path, argv] = [row.path, row.argv].map(|id| self.texts.get(&id).cloned().unwrap_or_default());
             process.add_exec((rows.recording, ordinal), path, argv, row);
         }
@@ -138,9 +136,7 @@ impl LiveLaunches {
 
     /// Sets the program name of a new process, and updates its parent.
     fn relate_to_parent(&mut self, id: LaunchId) {
-        let Some(process) = self.processes.get(&id) else {
-            return;
-        };
+        let Some(process) = self.processes.get(&id) else { return };
         let own = process.row.name.and_then(|name| self.texts.get(&name)).cloned();
         let created = process.row.created;
         let birth = process.row.create.or(created);

@@ -62,9 +62,7 @@ impl<'a> Iterator for Frames<'a> {
 
 /// Whether a frame is in a module of the standard library, which comes with the interpreter.
 pub(crate) fn is_standard_library(frame: &Frame<'_>) -> bool {
-    let Some(file) = frame.file else {
-        return false;
-    };
+    let Some(file) = frame.file else { return false };
     match frame.language {
         Language::Python => comes_with_python(file),
         Language::Perl => comes_with_perl(file),

@@ -94,9 +94,7 @@ impl<'a> Joiner<'a> {
         for index in 0..launches.len() {
             let launch = &launches[index];
             let exec = launch.execs.first().and_then(|exec| exec.enter.get());
-            let Some(exec) = exec.filter(|_| launch.may_work_before_exec()) else {
-                continue;
-            };
+            let Some(exec) = exec.filter(|_| launch.may_work_before_exec()) else { continue };
             let children = children.items_of(index).iter().map(|child| &launches[*child].instants);
             let steps = children.flat_map(|child| [child.created.get(), child.reaped.get()]).flatten();
             let worked_until = steps.filter(|at| *at < exec).max();

@@ -47,9 +47,7 @@ impl<'e> NamedExec<'e> {
 /// `born_as` is the name before the first exec.
 pub(crate) fn name_after<'e>(execs: impl Iterator<Item = NamedExec<'e>>, born_as: &'e [u8]) -> &'e [u8] {
     let mut execs = execs.skip_while(NamedExec::is_same_program);
-    let Some(last) = execs.next() else {
-        return born_as;
-    };
+    let Some(last) = execs.next() else { return born_as };
     let script = execs.next().filter(|script| script.is_passed_to(&last));
     script.unwrap_or(last).file_name()
 }

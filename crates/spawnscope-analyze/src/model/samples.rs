@@ -26,9 +26,7 @@ pub fn assign_phases(forest: &Forest<'_>, threads: &[ThreadRow], rows: &[SampleR
     let mut samples = Vec::with_capacity(rows.len());
     for row in rows {
         let process = process_of.get(&row.task).copied().unwrap_or(LaunchId(row.task.0));
-        let Some(launch) = forest.index_of(process) else {
-            continue;
-        };
+        let Some(launch) = forest.index_of(process) else { continue };
         let pieces = pieces_of.entry(launch).or_insert_with(|| forest.launches[launch].pieces(Some(forest.end)));
         let phase = phase_at(pieces, row.at);
         samples.push(Sample { launch, phase, is_waiting: row.is_waiting, span: row.span, stack: row.stack });

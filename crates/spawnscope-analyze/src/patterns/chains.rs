@@ -108,9 +108,7 @@ fn are_helpers(forest: &Forest<'_>, timelines: &Timelines, launches: &[usize]) -
     let not_read = launches.iter().filter(|index| !is_captured(forest, timelines, **index as u32));
     let (mut ran, mut launching) = (0, 0);
     for launch in not_read.map(|index| &forest.launches[*index]) {
-        let Some(run) = launch.phases.get(Phase::Run) else {
-            return false;
-        };
+        let Some(run) = launch.phases.get(Phase::Run) else { return false };
         ran += run.0;
         launching += launch.launch_cost().unwrap_or_default().0;
     }

@@ -142,9 +142,7 @@ fn mark_wrappers(all: &mut [Dependence], names: &[&[u8]], whatif: &WhatIf<'_, '_
 /// Sets through which wrapper the commands were launched. Considers only the wrapper that most of the wall depends on.
 fn set_launched_through(all: &mut [Dependence], removals: &[(Command<'_>, AppliedChange)], forest: &Forest<'_>) {
     let wrappers = all.iter().zip(removals).filter(|(each, _)| each.is_wrapper);
-    let Some((wrapper, (_, removal))) = wrappers.max_by_key(|(each, _)| each.saving[0]) else {
-        return;
-    };
+    let Some((wrapper, (_, removal))) = wrappers.max_by_key(|(each, _)| each.saving[0]) else { return };
     let (label, saving) = (wrapper.label.clone(), wrapper.saving[0]);
     for (each, (_, fix)) in all.iter_mut().zip(removals) {
         let descendants = fix.launches.iter().filter(|launch| has_ancestor_in(forest, **launch, &removal.launches));

@@ -179,9 +179,7 @@ impl<'f, 'a> Collection<'f, 'a> {
     }
 
     fn add(&mut self, thread: ThreadIndex, slice: &SliceRow) {
-        let Some((wait, target_key, target)) = self.attribute(thread, slice) else {
-            return;
-        };
+        let Some((wait, target_key, target)) = self.attribute(thread, slice) else { return };
         let waiter = self.timelines.launch_of(thread) as usize;
         let parts = match target {
             Some(target) => self.splitter.split(target, &wait),

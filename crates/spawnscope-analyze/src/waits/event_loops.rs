@@ -46,9 +46,7 @@ pub(crate) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
 
 /// Whether no other reaped child of the same parent ran at the same time.
 fn is_alone(timelines: &Timelines, reaps: &[Reap], index: usize) -> bool {
-    let Some(begins) = timelines.threads[reaps[index].child as usize].created.get() else {
-        return false;
-    };
+    let Some(begins) = timelines.threads[reaps[index].child as usize].created.get() else { return false };
     let before = index.checked_sub(1).map(|before| &reaps[before]);
     let after = reaps.get(index + 1).and_then(|after| timelines.threads[after.child as usize].created.get());
     before.is_none_or(|before| before.zombie <= begins) && after.is_none_or(|after| after >= reaps[index].zombie)

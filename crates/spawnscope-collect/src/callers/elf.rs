@@ -78,9 +78,7 @@ impl<'data> Elf<'data> {
     pub(super) fn got_slot(&self, function: &str) -> Option<u64> {
         let (symbols, names) = (self.0.dynamic_symbol_table()?, self.names());
         self.0.dynamic_relocations()?.find_map(|(slot, relocation)| {
-            let RelocationTarget::Symbol(index) = relocation.target() else {
-                return None;
-            };
+            let RelocationTarget::Symbol(index) = relocation.target() else { return None };
             let name = self.symbol_name(names, &symbols.symbol_by_index(index).ok()?)?;
             (name == function.as_bytes()).then_some(slot)
         })
@@ -99,9 +97,7 @@ impl<'data> Elf<'data> {
 
     /// Returns the strings with these tags in the dynamic section.
     fn dynamic_strings(&self, tags: &[DynamicTag]) -> Vec<&'data [u8]> {
-        let Ok(table) = self.0.elf_dynamic_table() else {
-            return Vec::new();
-        };
+        let Ok(table) = self.0.elf_dynamic_table() else { return Vec::new() };
         let entries = table.iter().filter(|entry| tags.contains(&entry.tag));
         entries.filter_map(|entry| table.string(entry).ok()).collect()
     }

@@ -88,9 +88,7 @@ pub(super) struct OwnLaunches(HashSet<u64>);
 impl OwnLaunches {
     /// Whether a record is about the recorder or one of its launches. The record of a launch precedes all other records about it.
     pub(super) fn is_own_record(&mut self, record: &[u8]) -> bool {
-        let Ok((header, _)) = WireHeader::read_from_prefix(record) else {
-            return false;
-        };
+        let Ok((header, _)) = WireHeader::read_from_prefix(record) else { return false };
         if header.kind == KIND_LAUNCH
             && WireLaunch::read_from_prefix(record).is_ok_and(|(launch, _)| launch.parent == RECORDER)
         {

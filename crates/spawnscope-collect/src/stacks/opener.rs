@@ -76,9 +76,7 @@ impl Opener {
         if self.images.get(&image).is_some() {
             return true;
         }
-        let Some(mappings) = mappings::read(pid, start_stack) else {
-            return false;
-        };
+        let Some(mappings) = mappings::read(pid, start_stack) else { return false };
         for mapping in mappings {
             let input = StackInput::Mapping { image, pid, mapping };
             self.open(&input, counts, pass_on);
@@ -99,9 +97,7 @@ impl Opener {
 
     /// Opens the file of a mapping. Returns `None` if it was opened before.
     fn open_file(&mut self, input: &StackInput) -> Option<StackInput> {
-        let StackInput::Mapping { pid, mapping, .. } = input else {
-            return None;
-        };
+        let StackInput::Mapping { pid, mapping, .. } = input else { return None };
         let id = mapping.file.as_ref()?.id;
         if self.files.get(&id).is_some() {
             return None;

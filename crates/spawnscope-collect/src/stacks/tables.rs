@@ -151,9 +151,7 @@ fn index<'data, S: UnwindSection<Slice<'data>>>(section: &S, bases: &BaseAddress
     let mut entries = section.entries(bases);
     while let Ok(Some(entry)) = entries.next() {
         if let CieOrFde::Fde(partial) = entry {
-            let Ok(entry) = partial.parse(S::cie_from_offset) else {
-                break;
-            };
+            let Ok(entry) = partial.parse(S::cie_from_offset) else { break };
             found.push((entry.initial_address(), entry.offset()));
         }
     }

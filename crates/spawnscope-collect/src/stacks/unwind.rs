@@ -135,9 +135,7 @@ impl Walker {
             if let Some(caller) = interrupted_registers(&registers, memory) {
                 (registers, is_return) = (caller, false);
             }
-            let Some(address) = registers.next_instruction() else {
-                break;
-            };
+            let Some(address) = registers.next_instruction() else { break };
             let Some(mapping) = memory.image.find(address - u64::from(is_return && address > 0)) else {
                 break;
             };
@@ -172,9 +170,7 @@ impl Walker {
         module: &Module,
         last: Option<&CodeAddress>,
     ) -> Step {
-        let Some(last) = last else {
-            return Step::Unknown;
-        };
+        let Some(last) = last else { return Step::Unknown };
         let address = last.address - u64::from(last.is_return);
         let rule = match self.rules.get(&(module.id, address)) {
             Some(rule) => rule.clone(),
@@ -213,9 +209,7 @@ fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memo
         None => return Step::Outermost,
     };
     let evaluator = Evaluator { rule, tables, registers, memory };
-    let Some(frame) = evaluator.frame_start() else {
-        return Step::Unknown;
-    };
+    let Some(frame) = evaluator.frame_start() else { return Step::Unknown };
     // A caller's frame is above this one, unless this is the frame of a signal handler with a separate stack. The other stack is not copied.
     if registers.get(STACK_POINTER).is_none_or(|stack| frame < stack) {
         return Step::Unknown;
@@ -348,9 +342,7 @@ impl Evaluator<'_> {
 #[cfg(fuzzing)]
 pub(crate) fn fuzz(file: &[u8], stack: &[u8]) {
     const START: u64 = 0x7ffc_0000_0000;
-    let Ok(elf) = object::read::elf::ElfFile64::<object::Endianness, _>::parse(file) else {
-        return;
-    };
+    let Ok(elf) = object::read::elf::ElfFile64::<object::Endianness, _>::parse(file) else { return };
     let tables = Tables::read(&elf);
     let image = Image::with_mappings(vec![Mapping { start: 0, end: START, offset: 0, file: None }]);
     let memory = Memory { pid: Pid(1), image: &image, stack, start: START, start_stack: START + stack.len() as u64 };

@@ -135,9 +135,7 @@ impl Worker {
 
     /// Returns the addresses of a stack, those in the kernel first.
     fn walk(&mut self, stack: &CopiedStack) -> WalkResult {
-        let Some(sample) = &stack.sample else {
-            return self.walk_user_part(stack);
-        };
+        let Some(sample) = &stack.sample else { return self.walk_user_part(stack) };
         let mut walked = WalkResult { is_truncated: true, ..WalkResult::default() };
         if sample.has_user_part && !sample.is_kernel_truncated {
             walked = self.walk_user_part(stack);

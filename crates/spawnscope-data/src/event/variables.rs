@@ -20,9 +20,7 @@ pub fn select_allowed(environment: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
     let end = environment.iter().rposition(|byte| *byte == 0).unwrap_or(0);
     for variable in environment[..end].split(|byte| *byte == 0) {
-        let Some(equals) = variable.iter().position(|byte| *byte == b'=') else {
-            continue;
-        };
+        let Some(equals) = variable.iter().position(|byte| *byte == b'=') else { continue };
         let (name, value) = variable.split_at(equals);
         if ALLOWED.contains(&name) && (2..=MAX_VALUE_BYTES + 1).contains(&value.len()) {
             kept.extend_from_slice(variable);

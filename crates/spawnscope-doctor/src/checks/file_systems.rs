@@ -28,9 +28,7 @@ pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
         (HOME, home),
     ];
     for (what, directory) in directories {
-        let Some(directory) = directory.filter(|directory| directory.is_absolute()) else {
-            continue;
-        };
+        let Some(directory) = directory.filter(|directory| directory.is_absolute()) else { continue };
         if examination.measured.untried.contains(&directory) {
             findings.add_not_examined(format!("{what}, {}: not tried, for lack of time", directory.display()));
             continue;

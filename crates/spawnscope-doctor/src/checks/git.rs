@@ -19,9 +19,7 @@ const RUNS: usize = 2;
 const SLOW: Nanos = Nanos(10_000_000);
 
 pub(super) fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
-    let Some(git) = examination.machine.program("git") else {
-        return;
-    };
+    let Some(git) = examination.machine.program("git") else { return };
     let repository = Repository { machine: examination.machine, programs, git };
     let hooks = match repository.hooks_directory() {
         Ok(Some(hooks)) => examination.machine.working_directory().join(hooks),
@@ -101,9 +99,7 @@ impl Repository<'_> {
     }
 
     fn monitor(&self, findings: &mut Findings) -> Result<(), RunError> {
-        let Some(monitor) = self.query(&["config", "--get", "core.fsmonitor"])? else {
-            return Ok(());
-        };
+        let Some(monitor) = self.query(&["config", "--get", "core.fsmonitor"])? else { return Ok(()) };
         // A boolean selects git's own monitor, or none.
         if self.query(&["config", "--type=bool", "--get", "core.fsmonitor"])?.is_some() {
             return Ok(());

@@ -47,14 +47,10 @@ impl OptionVariable {
         let shortest =
             |machine: &Machine| programs.shortest(RUNS, || machine.command_with(program, self.no_op_arguments));
         let bare = shortest(&machine.clone().without_variables(|set| set == name));
-        let Some(bare) = hanging::baseline(findings, interpreter, &line, bare) else {
-            return;
-        };
+        let Some(bare) = hanging::baseline(findings, interpreter, &line, bare) else { return };
         let (title, times, effect) = match shortest(machine) {
             Ok(full) => {
-                let Some(more) = full.beyond_noise(bare) else {
-                    return;
-                };
+                let Some(more) = full.beyond_noise(bare) else { return };
                 let times = format!("`{line}` takes {full} with it, {} without", units::time(bare));
                 (format!("{name} makes each start of {interpreter} {more} slower"), times, Some(more))
             }

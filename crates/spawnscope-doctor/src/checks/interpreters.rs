@@ -38,9 +38,7 @@ fn check_python(machine: &Machine, programs: &Programs, program: &Path, findings
         Err(_) => program.to_owned(),
     };
     let bare = programs.shortest(RUNS, || machine.command_with(&python, &["-I", "-S", "-c", "pass"]));
-    let Some(bare) = hanging::baseline(findings, "python3", &line, bare) else {
-        return;
-    };
+    let Some(bare) = hanging::baseline(findings, "python3", &line, bare) else { return };
     let full = match programs.shortest(RUNS, || machine.command_with(&python, &["-c", "pass"])) {
         Ok(full) => full,
         Err(why) => return findings.add_not_examined(format!("`{} -c pass` {why}", python.display())),

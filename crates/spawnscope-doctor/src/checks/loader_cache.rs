@@ -30,9 +30,7 @@ pub(crate) fn why_unusable(machine: &Machine) -> Option<&'static str> {
     if machine.exists("/etc/NIXOS") || !LOADERS.iter().any(|loader| machine.exists(loader)) {
         return None;
     }
-    let Ok(metadata) = fs::metadata(machine.path(CACHE)) else {
-        return Some("is missing");
-    };
+    let Ok(metadata) = fs::metadata(machine.path(CACHE)) else { return Some("is missing") };
     if metadata.permissions().mode() & 0o004 == 0 {
         return Some("cannot be read by all users");
     }

@@ -15,9 +15,7 @@ pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.add_not_examined("/proc/self/limits");
         return;
     };
-    let Some(line) = limits.lines().find_map(|line| line.strip_prefix("Max open files")) else {
-        return;
-    };
+    let Some(line) = limits.lines().find_map(|line| line.strip_prefix("Max open files")) else { return };
     let soft = line.split_whitespace().next().unwrap_or_default();
     let limit = match soft {
         "unlimited" => u64::from(u32::MAX),

@@ -72,9 +72,7 @@ pub(super) fn run(examination: &Examination<'_>, programs: &Programs, findings: 
     let mut seen: Vec<PathBuf> = Vec::new();
     for directory in machine.search_path() {
         let known = MANAGERS.iter().find(|manager| manager.has_shims_in(machine, &directory));
-        let Some(manager) = known.filter(|_| !seen.contains(&directory)) else {
-            continue;
-        };
+        let Some(manager) = known.filter(|_| !seen.contains(&directory)) else { continue };
         seen.push(directory.clone());
         if manager.name == INSTALLING_MANAGER {
             findings.add_not_examined(format!(
@@ -129,16 +127,12 @@ impl Shim {
         directory: &Path,
         manager: &'static str,
     ) -> Result<Option<Shim>, FailedQuery> {
-        let Some(manager_program) = manager_program(machine, directory, manager) else {
-            return Ok(None);
-        };
+        let Some(manager_program) = manager_program(machine, directory, manager) else { return Ok(None) };
         let mut failed = None;
         for program in PROGRAMS {
             // If an earlier directory of PATH has the program, the shim is never launched.
             let first = machine.program(program);
-            let Some(file) = first.filter(|file| file.parent() == Some(directory)) else {
-                continue;
-            };
+            let Some(file) = first.filter(|file| file.parent() == Some(directory)) else { continue };
             let which = command(machine, &manager_program, &["which", program]);
             let line = format!("{manager} which {program}");
             let answer = match programs.run(which, Capture::Stdout) {
@@ -166,9 +160,7 @@ impl Shim {
         // The shim may hang and use up the time, so it comes last.
         let real = programs.shortest(RUNS, || command(machine, &self.real, &[version]));
         let line = format!("{} {version}", self.real.display());
-        let Some(real) = hanging::baseline(findings, program, &line, real) else {
-            return;
-        };
+        let Some(real) = hanging::baseline(findings, program, &line, real) else { return };
         let shim = match programs.shortest(RUNS, || command(machine, &self.file, &[version])) {
             Ok(shim) => shim,
             Err(why) => return findings.add_not_examined(format!("`{} {version}` {why}", self.file.display())),

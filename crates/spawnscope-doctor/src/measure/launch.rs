@@ -59,9 +59,7 @@ pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>)
         launch_in_turn(kinds, results);
         Some(())
     });
-    let Ok(measured) = measured else {
-        return Default::default();
-    };
+    let Ok(measured) = measured else { return Default::default() };
     let series = &measured.results.series;
     Measured {
         launch: LaunchCost {

@@ -34,9 +34,7 @@ impl Invocations {
             return;
         }
         let invocation = parent.and_then(|parent| self.running.get_mut(&parent));
-        let Some(invocation) = invocation.filter(|_| self.commands < MAX_COMMANDS) else {
-            return;
-        };
+        let Some(invocation) = invocation.filter(|_| self.commands < MAX_COMMANDS) else { return };
         if let Some(command) = arguments::shell_command(executed) {
             invocation.commands.push(Command { launch, hashes: hashes(command) });
             self.commands += 1;

@@ -36,9 +36,7 @@ pub(super) fn edges(mut log: impl Read + Seek, commands: &[Command]) -> io::Resu
     let mut lines = BufReader::new(log);
     let mut line = Vec::new();
     read_line(&mut lines, &mut line)?;
-    let Some(position) = version(&line).and_then(position_for_version) else {
-        return Ok(Vec::new());
-    };
+    let Some(position) = version(&line).and_then(position_for_version) else { return Ok(Vec::new()) };
     if bytes > MAX_BYTES {
         lines.seek(SeekFrom::Start(bytes - MAX_BYTES))?;
         // Skips the rest of a line whose beginning is not read.

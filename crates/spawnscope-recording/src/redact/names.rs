@@ -106,9 +106,7 @@ fn split(name: &[u8]) -> Vec<Vec<u8>> {
 
 /// Whether a change of case starts a word: `authToken`, `APIKey`.
 fn begins_word(name: &[u8], at: usize) -> bool {
-    let Some(before) = at.checked_sub(1).map(|before| name[before]) else {
-        return false;
-    };
+    let Some(before) = at.checked_sub(1).map(|before| name[before]) else { return false };
     let next_is_lower = name.get(at + 1).is_some_and(u8::is_ascii_lowercase);
     name[at].is_ascii_uppercase()
         && (before.is_ascii_lowercase() || before.is_ascii_digit() || (before.is_ascii_uppercase() && next_is_lower))

@@ -80,9 +80,7 @@ fn trace_calls(process: &MeasuringProcess<Shared>, until: Instant) {
     tracer.interrupt_all();
     // The stop after PTRACE_INTERRUPT, and two for each call but the last.
     for stop in 0..2 * CALLS * ROUNDS {
-        let Some(Event::Stopped(thread, _)) = tracer.await_event() else {
-            return;
-        };
+        let Some(Event::Stopped(thread, _)) = tracer.await_event() else { return };
         if stop == 0 {
             process.results.go.store(1, Ordering::Release);
         }

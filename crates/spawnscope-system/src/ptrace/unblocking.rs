@@ -86,9 +86,7 @@ pub fn stop_at_unblocking(process: Pid) -> bool {
 /// removed from the mask that the process has stored at `address`, so that the process does not set its action. The exec will.
 #[must_use]
 pub fn stop_at_unblocking_after_query(process: Pid, address: u64) -> bool {
-    let Ok(mask) = signal_mask(process) else {
-        return false;
-    };
+    let Ok(mask) = signal_mask(process) else { return false };
     poke(process, address, mask & !bit(i32::from(SIGNAL))).is_ok() && stop_at_unblocking(process)
 }
 

@@ -66,9 +66,7 @@ pub fn export(arguments: &ExportArguments) -> Result<()> {
 fn add_all(arguments: &ExportArguments, root: &Path) -> Result<()> {
     let results = arguments.files.iter().map(|path| add_to_dataset(arguments, path, root));
     let mut failures: Vec<_> = results.filter_map(Result::err).collect();
-    let Some(last) = failures.pop() else {
-        return Ok(());
-    };
+    let Some(last) = failures.pop() else { return Ok(()) };
     for failure in &failures {
         output::print_message(&output::escape_line(format!("{failure:#}")));
     }
@@ -170,9 +168,7 @@ impl DatasetFiles {
     /// completes them.
     pub fn write(&self, dataset: &Dataset<'_>, mode: u32) -> Result<()> {
         let caller = identity::caller()?;
-        let Some((last, others)) = dataset.tables().split_last() else {
-            return Ok(());
-        };
+        let Some((last, others)) = dataset.tables().split_last() else { return Ok(()) };
         let written = parallel::map(others.len(), usize::MAX, |index| {
             self.write_as_caller(dataset, others[index], mode, caller.as_ref())
         });

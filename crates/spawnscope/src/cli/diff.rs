@@ -45,9 +45,7 @@ pub fn read(file: &Path, weight: Option<Weight>) -> Result<(Run, String)> {
     with_timelines(file, Part::Whole, |input| {
         let path = input.path();
         let run = Run::of(input.recording, input.forest, path.as_ref());
-        let Some(weight) = weight else {
-            return Ok((run, String::new()));
-        };
+        let Some(weight) = weight else { return Ok((run, String::new())) };
         let options = FlameOptions { weight, stacking: Stacking::Tree, phase: None };
         let found = flame(input.forest, path.as_ref(), |name| input.recording.texts.get(name), options);
         let found = found.with_context(|| file.display().to_string())?;

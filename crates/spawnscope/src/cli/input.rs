@@ -24,9 +24,7 @@ pub fn is_standard_input(file: &Path) -> bool {
 
 pub fn replace_standard_input(files: Vec<&mut PathBuf>) -> Result<()> {
     let mut named = files.into_iter().filter(|file| *file == Path::new(STANDARD_STREAM));
-    let Some(file) = named.next() else {
-        return Ok(());
-    };
+    let Some(file) = named.next() else { return Ok(()) };
     if named.next().is_some() {
         bail!(
             "standard input has one recording, but `-` was given more than once: give file names for the other recordings"

@@ -108,9 +108,7 @@ impl Recordings {
 
     /// Sets the end of the recording when it is full. Returns whether it has all its events, so that the next one can begin.
     pub fn is_complete(&mut self) -> bool {
-        let Some(rotation) = &mut self.rotation else {
-            return false;
-        };
+        let Some(rotation) = &mut self.rotation else { return false };
         let now = Instant::now();
         if rotation.cut.is_none() && rotation.ring.is_due(now) {
             rotation.carried.forget_missing();

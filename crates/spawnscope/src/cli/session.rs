@@ -208,9 +208,7 @@ impl Session<'_> {
     /// Whether a signal ends the recording. Without a running command, any terminating signal does; with one, only three interrupts within
     /// a second.
     fn ends_recording(&self, arrived: ArrivedSignal, has_ended: bool, interrupts: &mut Interrupts) -> bool {
-        let Some(command) = self.command.filter(|_| !has_ended) else {
-            return arrived.should_end();
-        };
+        let Some(command) = self.command.filter(|_| !has_ended) else { return arrived.should_end() };
         let must_stop = arrived.signal == libc::SIGINT && interrupts.press(Instant::now());
         if must_stop {
             print_message(&format!(
@@ -262,9 +260,7 @@ impl Session<'_> {
 
     /// Passes the counts of lost events to the publisher. Errors are ignored here; `stop_collecting` reports them at the end.
     fn pass_losses_to_publisher(&mut self) {
-        let Some(publisher) = self.publisher.filter(|_| Instant::now() >= self.losses_due) else {
-            return;
-        };
+        let Some(publisher) = self.publisher.filter(|_| Instant::now() >= self.losses_due) else { return };
         self.losses_due = Instant::now() + LOSSES_INTERVAL;
         if let Ok(lost) = self.collector.losses() {
             publisher.set_lost(&lost);

@@ -21,9 +21,7 @@ const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '�
 
 /// Prints the labels of the recording. Their values are untrusted, and a long value takes several lines.
 pub(super) fn print_labels(page: &mut Page, report: &Report) {
-    let Some(widest) = report.info.labels.iter().map(|label| label.key.len()).max() else {
-        return;
-    };
+    let Some(widest) = report.info.labels.iter().map(|label| label.key.len()).max() else { return };
     page.heading("Labels");
     for label in &report.info.labels {
         let key = plain(format!("  {:<widest$}  ", label.key));
@@ -134,9 +132,7 @@ pub(super) fn print_drifts(page: &mut Page, report: &Report) {
 }
 
 fn print_drift(page: &mut Page, drift: &Drift) {
-    let (Some(first), Some(last)) = (drift.segments.first(), drift.segments.last()) else {
-        return;
-    };
+    let (Some(first), Some(last)) = (drift.segments.first(), drift.segments.last()) else { return };
     let pid = drift.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string());
     let name = text::truncate(&text::escape(&drift.label), page.width().saturating_sub(40).max(8));
     let launches = units::counted(drift.children, "launch", "launches");
@@ -160,9 +156,7 @@ fn drift_cause(drift: &Drift) -> String {
             units::bytes(growth.to_bytes),
         );
     }
-    let Some(rise) = &drift.rise else {
-        return "no single phase explains the rise".to_owned();
-    };
+    let Some(rise) = &drift.rise else { return "no single phase explains the rise".to_owned() };
     let part = if rise.share >= 0.5 { "most" } else { "the largest part" };
     let phase = rise.phase.name();
     let is_memory_known = drift.segments.iter().all(|segment| segment.parent_rss_bytes.is_some());

@@ -63,12 +63,8 @@ pub fn matches(shown: &str, printed: &str) -> bool {
     }
     let parts: Vec<Vec<String>> = parts.iter().map(|part| shape(part)).collect();
     let printed = shape(printed);
-    let [first, middle @ .., last] = parts.as_slice() else {
-        return parts.concat() == printed;
-    };
-    let Some(mut rest) = printed.strip_prefix(first.as_slice()) else {
-        return false;
-    };
+    let [first, middle @ .., last] = parts.as_slice() else { return parts.concat() == printed };
+    let Some(mut rest) = printed.strip_prefix(first.as_slice()) else { return false };
     for part in middle {
         let Some(at) = rest.windows(part.len().max(1)).position(|words| words == part.as_slice()) else {
             return false;

@@ -157,9 +157,7 @@ fn output_in_documents_is_what_is_printed() {
     let (mut verbs, mut wrong) = (Vec::new(), Vec::new());
     for page in pages() {
         for block in page.blocks().into_iter().rev() {
-            let Some(run) = Run::requested_by(&block) else {
-                continue;
-            };
+            let Some(run) = Run::requested_by(&block) else { continue };
             wrong.extend(problem(&page, &block, &run));
             verbs.push((page.path.display().to_string(), run.arguments[0].clone()));
         }

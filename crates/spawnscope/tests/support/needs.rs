@@ -191,9 +191,7 @@ impl Need {
 
 /// Whether the need must be met. An unknown name is an error, because a typo would silently require nothing.
 fn is_required(need: Need) -> Result<bool, String> {
-    let Ok(names) = std::env::var(REQUIRE) else {
-        return Ok(false);
-    };
+    let Ok(names) = std::env::var(REQUIRE) else { return Ok(false) };
     let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     match names.iter().find(|name| !is_known(name)) {
         Some(unknown) => Err(format!("{REQUIRE} names `{unknown}`, which is not a need of any test")),

@@ -174,9 +174,7 @@ impl<'a> Exchange<'a> {
     /// Waits until the child has ended. Returns an error for the timeout if it is still running at
     /// the deadline.
     fn wait_until_deadline(&mut self) -> Result<Option<Error>, Error> {
-        let Some(remaining) = self.remaining_time() else {
-            return Ok(None);
-        };
+        let Some(remaining) = self.remaining_time() else { return Ok(None) };
         let ended = self.child.wait_timeout(remaining)?;
         Ok(ended.is_none().then(|| self.timed_out()))
     }

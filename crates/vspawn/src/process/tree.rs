@@ -70,9 +70,7 @@ impl Child {
 /// Returns the pids of each process and of its parent, sorted by pid, so that most parents come
 /// before their children.
 fn pids_and_parents() -> Vec<(u32, u32)> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let mut pids: Vec<u32> = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     pids.sort_unstable();
     pids.into_iter().filter_map(|pid| Some((pid, parent_of(pid)?))).collect()

@@ -81,9 +81,7 @@ impl CulpritSearch<'_> {
     /// Adds to each line the advice about its launches, if the fix lowers what the budget limits.
     pub(super) fn with_advice(&self, mut culprits: Vec<Culprit>, lowers: fn(Change) -> bool) -> Vec<Culprit> {
         for culprit in &mut culprits {
-            let Some(script_line) = &culprit.script_line else {
-                continue;
-            };
+            let Some(script_line) = &culprit.script_line else { continue };
             let advice = self.advices.worth.iter().find(|advice| {
                 let mut call_sites = advice.callers.largest.iter().map(|(call_site, _)| ScriptLine::of(call_site));
                 advice.finding.changes.iter().any(|fix| lowers(fix.change))

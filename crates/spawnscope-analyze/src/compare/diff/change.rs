@@ -16,9 +16,7 @@ pub struct Count {
 impl Count {
     pub fn of(mut counts: Vec<u64>) -> Count {
         counts.sort_unstable();
-        let (Some(low), Some(high)) = (counts.first(), counts.last()) else {
-            return Count::default();
-        };
+        let (Some(low), Some(high)) = (counts.first(), counts.last()) else { return Count::default() };
         Count { low: *low, median: counts[(counts.len() - 1) / 2], high: *high }
     }
 

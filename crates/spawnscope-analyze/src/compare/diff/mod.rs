@@ -227,9 +227,7 @@ fn rank(row: &Row) -> (bool, Reverse<u64>, Reverse<u64>, Vec<u8>, Option<ScriptL
 }
 
 fn differing_conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
-    let (Some(old), Some(new)) = (before.first(), after.first()) else {
-        return Vec::new();
-    };
+    let (Some(old), Some(new)) = (before.first(), after.first()) else { return Vec::new() };
     let mut conditions = Vec::new();
     let are_known = old.cpus > 0 && new.cpus > 0;
     if are_known && old.cpus != new.cpus {

@@ -57,9 +57,7 @@ pub fn normalise(text: &[u8]) -> Vec<u8> {
 /// Whether the argument is an option of one letter with a number that must be kept: `-O2`, `-j8`,
 /// `-m32`.
 fn is_short_option(text: &[u8]) -> bool {
-    let [b'-', letter, digits @ ..] = text else {
-        return false;
-    };
+    let [b'-', letter, digits @ ..] = text else { return false };
     letter.is_ascii_alphabetic() && (1..=2).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit)
 }
 

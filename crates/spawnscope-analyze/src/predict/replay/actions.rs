@@ -115,9 +115,7 @@ fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u3
         let slices = timelines.slices(thread);
         for (index, slice) in slices.indices().zip(slices.iter()) {
             let woken = slice.is_open_wait().then_some(end).or(woken_at(&slice));
-            let Some(woken) = woken.filter(|woken| *woken > start) else {
-                continue;
-            };
+            let Some(woken) = woken.filter(|woken| *woken > start) else { continue };
             let round = timelines.rounds.get(&(thread, slice.off));
             let cause = timelines.cause(thread, &slice).map(|cause| (cause, woken));
             let Some((waker, woken)) = round.map(|round| (round.worker, round.until)).or(cause) else {

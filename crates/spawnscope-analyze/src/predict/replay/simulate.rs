@@ -288,9 +288,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
 
     /// Delays a thread if its next step is a loss. Returns whether it does.
     fn delay_if_loss(&mut self, thread: ThreadIndex) -> bool {
-        let Some(Step::Lose(span, _)) = self.script.step(thread, self.position(thread)) else {
-            return false;
-        };
+        let Some(Step::Lose(span, _)) = self.script.step(thread, self.position(thread)) else { return false };
         self.advance(thread);
         self.delayed.push(thread, span);
         true

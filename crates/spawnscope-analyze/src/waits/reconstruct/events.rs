@@ -29,9 +29,7 @@ pub(super) type ChildEvents = GroupedItems<ChildEvent>;
 pub(super) fn child_events(forest: &Forest<'_>) -> ChildEvents {
     let mut events: Vec<(u32, ChildEvent)> = Vec::with_capacity(forest.launches.len());
     for (child, launch) in (0..).zip(&forest.launches) {
-        let Some(parent) = forest.parent(child as usize) else {
-            continue;
-        };
+        let Some(parent) = forest.parent(child as usize) else { continue };
         let end = end_of(launch).map(|at| (at, ChildEventKind::Ended));
         let of_child = end.into_iter().chain(release_of(launch));
         events.extend(of_child.map(|(at, kind)| (parent as u32, ChildEvent { at, child, kind })));

@@ -32,9 +32,7 @@ pub(super) fn fill(
     let mut stops = stops(forest.recording());
     let launching: HashSet<ThreadIndex> = first_threads(timelines).filter_map(|thread| thread.creator.get()).collect();
     for thread in 0..timelines.threads.len() as ThreadIndex {
-        let Some(lifetime) = Lifetime::new(forest, timelines, thread, &rows) else {
-            continue;
-        };
+        let Some(lifetime) = Lifetime::new(forest, timelines, thread, &rows) else { continue };
         let mut waits = recorded_waits(timelines, thread);
         waits.extend(stops.remove(&lifetime.task).into_iter().flatten());
         waits.sort_by_key(|wait| wait.from);

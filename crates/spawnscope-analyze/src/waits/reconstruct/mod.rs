@@ -98,9 +98,7 @@ fn creations(recording: &Recording, forest: &Forest<'_>, events: &ChildEvents) -
         // Creations by one parent take about the same time, and the parent may do other work before some of them.
         let mut sorted: Vec<Nanos> = spans.iter().map(|(_, span)| *span).collect();
         sorted.sort_unstable();
-        let Some(median) = sorted.get(sorted.len().saturating_sub(1) / 2) else {
-            continue;
-        };
+        let Some(median) = sorted.get(sorted.len().saturating_sub(1) / 2) else { continue };
         for (child, span) in spans {
             let longest = span.min(*median);
             let is_vfork = matches!(forest.launches[child].mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn));

@@ -71,9 +71,7 @@ pub(super) fn tie(
     let ties: Vec<Tie> = threads.flat_map(|thread| finder.ties_of(thread)).collect();
     let (mut unknown, mut reaps) = (Vec::new(), Vec::new());
     for tie in ties {
-        let Some(slice) = timelines.slices(tie.thread).get(tie.index) else {
-            continue;
-        };
+        let Some(slice) = timelines.slices(tie.thread).get(tie.index) else { continue };
         let launch = timelines.launch_of(tie.thread);
         let supposed = tie.waker.map(|(waker, _)| timelines.launch_of(waker));
         reaps.extend(supposed_reaps(forest, events, &slice, tie.thread, launch, supposed));

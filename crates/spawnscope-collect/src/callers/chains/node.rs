@@ -27,9 +27,7 @@ pub(crate) fn chain(name: &[u8]) -> Option<Chain> {
 
 /// Returns the path of a file. ECMAScript modules report a URL instead, with `%20` for a space.
 fn path(file: &[u8]) -> Vec<u8> {
-    let Some(encoded) = file.strip_prefix(FILE) else {
-        return file.to_vec();
-    };
+    let Some(encoded) = file.strip_prefix(FILE) else { return file.to_vec() };
     let mut path = Vec::with_capacity(encoded.len());
     let mut rest = encoded;
     while let [first, after @ ..] = rest {

@@ -3,9 +3,7 @@
 
 pub(super) fn variables_read(code: &[u8], address: u64) -> Vec<u64> {
     let read = code.windows(7).enumerate().filter_map(|(at, bytes)| {
-        let [prefix, operation, operands, displacement @ ..] = bytes else {
-            return None;
-        };
+        let [prefix, operation, operands, displacement @ ..] = bytes else { return None };
         // mov of 64 bits into any register; cmp with an immediate byte, which follows the displacement.
         let immediate = match (prefix, operation, operands) {
             (0x48 | 0x4c, 0x8b, operands) if operands & 0xc7 == 0x05 => 0,

@@ -120,9 +120,7 @@ impl Shell {
         unsafe { command.pre_exec(move || keep_open_at_exec(inherited)) };
         let mut child = command.spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take());
-        let (Some(input), Some(output)) = pipes else {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        };
+        let (Some(input), Some(output)) = pipes else { return Err(io::ErrorKind::BrokenPipe.into()) };
         Ok(Shell { child, input, output: BufReader::new(output) })
     }
 

@@ -148,9 +148,7 @@ fn has_shell_call(line: &[u8]) -> bool {
 
 fn defines(makefile: &[u8], line: u32, variable: &[u8]) -> bool {
     const KEYWORDS: [&[u8]; 4] = [b"export", b"override", b"private", b"define"];
-    let Some(number) = (line as usize).checked_sub(1) else {
-        return false;
-    };
+    let Some(number) = (line as usize).checked_sub(1) else { return false };
     let line = makefile.split(|byte| *byte == b'\n').nth(number).unwrap_or_default();
     let mut words =
         line.split(|byte| byte.is_ascii_whitespace() || b":=?+!".contains(byte)).filter(|word| !word.is_empty());

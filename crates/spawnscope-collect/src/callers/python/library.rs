@@ -33,9 +33,7 @@ pub(super) fn open(name: &[u8], directories: &[&[u8]], program: &File, process: 
 /// Returns the LD_LIBRARY_PATH of a process, or, without a process, of this one, which the command will inherit.
 fn library_path(process: Option<Pid>) -> Vec<u8> {
     const NAME: &str = "LD_LIBRARY_PATH";
-    let Some(pid) = process else {
-        return std::env::var_os(NAME).unwrap_or_default().into_encoded_bytes();
-    };
+    let Some(pid) = process else { return std::env::var_os(NAME).unwrap_or_default().into_encoded_bytes() };
     let environment = std::fs::read(format!("/proc/{}/environ", pid.0)).unwrap_or_default();
     let mut variables = environment.split(|&byte| byte == 0);
     let value = variables.find_map(|variable| variable.strip_prefix(NAME.as_bytes())?.strip_prefix(b"="));

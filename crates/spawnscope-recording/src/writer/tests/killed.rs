@@ -33,9 +33,7 @@ fn helper(path: &Path, kill: &str) -> Command {
 #[test]
 #[ignore = "not a test: the process that the tests below kill"]
 fn helper_process_that_records_until_it_is_killed() {
-    let Some(path) = std::env::var_os(HELPER_FILE).map(PathBuf::from) else {
-        return;
-    };
+    let Some(path) = std::env::var_os(HELPER_FILE).map(PathBuf::from) else { return };
     let recorder = Recorder::create(&path, &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
     if std::env::var_os(HELPER_KILL).is_some_and(|kill| kill == "inside a batch") {

@@ -111,9 +111,7 @@ fn elf_obstacle(file: &File, Head { header, segments }: &Head) -> Option<Obstacl
     };
     let segments = segments.get(..usize::from(header.e_phnum))?;
     let segment = |kind| segments.iter().find(|segment| segment.p_type == kind);
-    let Some(loader) = segment(libc::PT_INTERP) else {
-        return Some(Obstacle::Static);
-    };
+    let Some(loader) = segment(libc::PT_INTERP) else { return Some(Obstacle::Static) };
     let name: [u8; LINE_BYTES] = file.read(loader.p_offset)?;
     if !name.split(|byte| *byte == 0).next()?.ends_with(LOADER) {
         return Some(Obstacle::Foreign);

@@ -64,9 +64,7 @@ fn workspace() -> PathBuf {
 
 /// Appends the result to the job summary, whose file GITHUB_STEP_SUMMARY names.
 fn append_job_summary(outcome: &Check) -> Result<()> {
-    let Some(path) = env::var_os(SUMMARY_VARIABLE).filter(|path| !path.is_empty()) else {
-        return Ok(());
-    };
+    let Some(path) = env::var_os(SUMMARY_VARIABLE).filter(|path| !path.is_empty()) else { return Ok(()) };
     let path = Path::new(&path);
     let summary = present::truncate_markdown(present::markdown(outcome), MAX_SUMMARY_BYTES);
     let written =

@@ -72,9 +72,7 @@ pub(super) fn labels(variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static
         let (name, expected) = service.marker;
         variable(name).is_some_and(|value| expected.is_none_or(|expected| value == expected))
     });
-    let Some(service) = service else {
-        return Vec::new();
-    };
+    let Some(service) = service else { return Vec::new() };
     let first = |names: &[&str]| names.iter().find_map(|name| variable(name));
     let found = [
         ("ci", Some(service.name.to_owned())),

@@ -141,9 +141,7 @@ impl Watcher for Viewer {
 
     /// Starts the drawing thread. From here on, the screen hides errors of the recording until it is closed.
     fn begin(&mut self) -> Result<()> {
-        let Some(drawing) = self.prepared.take() else {
-            return Ok(());
-        };
+        let Some(drawing) = self.prepared.take() else { return Ok(()) };
         let screen = Screen::open()?;
         let thread = thread::Builder::new().name("top".into());
         let thread = thread.spawn(move || drawing.run(screen));
@@ -166,9 +164,7 @@ impl Viewer {
         if has_failed {
             self.end_now();
         }
-        let Some(thread) = self.thread else {
-            return Ok(ViewEnd::AfterRecording);
-        };
+        let Some(thread) = self.thread else { return Ok(ViewEnd::AfterRecording) };
         let mut deadline = None;
         while !thread.is_finished() {
             if signals.next().is_some_and(ArrivedSignal::should_end) {

@@ -121,8 +121,6 @@ fn command_label(contents: &Contents<'_, '_>, launch: u32) -> String {
 }
 
 fn pid(forest: &Forest<'_>, charge: Charge) -> Option<u64> {
-    let (Charge::Phase(launch, _) | Charge::RunQueue(launch)) = charge else {
-        return None;
-    };
+    let (Charge::Phase(launch, _) | Charge::RunQueue(launch)) = charge else { return None };
     u64::try_from(forest.launches[launch as usize].pid?.0).ok()
 }
