@@ -1,6 +1,6 @@
 //! The wire format between the BPF programs and the collector: the bytes of the ring buffer. It is defined only here; `build.rs`
 //! generates the C header `wire.h` from this file and `wire/`. Instants are CLOCK_MONOTONIC nanoseconds; 0 means that the moment was not
-//! observed. Every record begins with `WireHeader`, whose `kind` identifies the struct.
+//! observed. Every record begins with `WireHeader`, whose `kind` identifies the struct: `KIND_LAUNCH` is a `WireLaunch`.
 
 #![expect(dead_code, reason = "some constants and fields are used only by the C side")]
 
@@ -26,50 +26,30 @@ pub use task::*;
 pub use wakers::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// `kind` of `WireLaunch`.
 pub const KIND_LAUNCH: u32 = 1;
-/// `kind` of `WireThread`.
 pub const KIND_THREAD: u32 = 2;
-/// `kind` of `WireAdopted`.
 pub const KIND_ADOPTED: u32 = 3;
-/// `kind` of `WireExecFailed`.
 pub const KIND_EXEC_FAILED: u32 = 4;
-/// `kind` of `WireExecuted`.
 pub const KIND_EXECUTED: u32 = 5;
-/// `kind` of `WireLoaded`.
 pub const KIND_LOADED: u32 = 6;
-/// `kind` of `WireExited`.
 pub const KIND_EXITED: u32 = 7;
-/// `kind` of `WireGone`.
 pub const KIND_GONE: u32 = 8;
-/// `kind` of `WireReaped`.
 pub const KIND_REAPED: u32 = 9;
-/// `kind` of `WireSlice`.
 pub const KIND_SLICE: u32 = 10;
 /// Not a record. Its loss count is the number of processes and threads that are not followed because the kernel had no memory for
 /// their map entries.
 pub const KIND_UNFOLLOWED: u32 = 11;
-/// `kind` of `WireFileNamed`.
 pub const KIND_FILE_NAMED: u32 = 12;
 /// `kind` of a `WireSlice` that ends with the recording, at `header.at`: the thread is still off-CPU, or still on the CPU.
 pub const KIND_LAST_SEEN: u32 = 13;
-/// `kind` of `WirePeerNamed`.
 pub const KIND_PEER_NAMED: u32 = 14;
-/// `kind` of `WireNewExecutable`.
 pub const KIND_NEW_EXECUTABLE: u32 = 20;
-/// `kind` of `WireScriptCalled`.
 pub const KIND_SCRIPT_CALLED: u32 = 21;
-/// `kind` of `WirePythonCalled`.
 pub const KIND_PYTHON_CALLED: u32 = 24;
-/// `kind` of `WireNodeCallSite`.
 pub const KIND_NODE_CALL_SITE: u32 = 25;
-/// `kind` of `WireMapping`.
 pub const KIND_MAPPING: u32 = 30;
-/// `kind` of `WireStack`.
 pub const KIND_STACK: u32 = 31;
-/// `kind` of `WireSample`.
 pub const KIND_SAMPLE: u32 = 32;
-/// `kind` of `WireImage`.
 pub const KIND_IMAGE: u32 = 33;
 /// Not a record. Its loss count is the number of events of followed threads that no BPF program handled, because the kernel
 /// skipped the programs.

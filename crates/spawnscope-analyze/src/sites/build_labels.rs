@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use crate::model::launch::{Exec, Launch, base_name, is_version_of};
 use crate::model::tree::Forest;
+use crate::patterns::words::Words;
 use edges::Edges;
 use spawnscope_data::event::{Language, LaunchId};
 
@@ -158,48 +159,28 @@ impl Search<'_, '_> {
 }
 
 /// Compilers and linkers that name their output with `-o`.
-const COMPILERS: [&[u8]; 21] = [
-    b"as",
-    b"c++",
-    b"cc",
-    b"cc1",
-    b"cc1plus",
-    b"clang",
-    b"clang++",
-    b"collect2",
-    b"g++",
-    b"gcc",
-    b"gfortran",
-    b"gold",
-    b"icx",
-    b"ld",
-    b"ld.bfd",
-    b"ld.gold",
-    b"ld.lld",
-    b"mold",
-    b"nvcc",
-    b"rustc",
-    b"tcc",
-];
+const COMPILERS: Words = Words(
+    "as c++ cc cc1 cc1plus clang clang++ collect2 g++ gcc gfortran gold icx ld ld.bfd ld.gold ld.lld mold nvcc rustc tcc",
+);
 /// Archivers, whose second argument is the archive.
-const ARCHIVERS: [&[u8]; 3] = [b"ar", b"gcc-ar", b"llvm-ar"];
-const BUILD_TOOLS: [&[u8]; 4] = [b"make", b"gmake", b"ninja", b"samu"];
+const ARCHIVERS: Words = Words("ar gcc-ar llvm-ar");
+const BUILD_TOOLS: Words = Words("make gmake ninja samu");
 
 /// Whether a file is one of these programs. Its name may include a version or a target: `gcc-12`,
 /// `x86_64-linux-gnu-gcc`.
-fn is_one_of(path: &[u8], programs: &[&[u8]]) -> bool {
+fn is_one_of(path: &[u8], programs: Words) -> bool {
     let name = base_name(path);
     // The program's name may start after any `-`.
     let mut starts = (0..name.len()).filter(|start| *start == 0 || name[start - 1] == b'-');
-    starts.any(|start| programs.iter().any(|program| is_version_of(&name[start..], program)))
+    starts.any(|start| programs.iter().any(|program| is_version_of(&name[start..], program.as_bytes())))
 }
 
 fn target<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     let mut arguments = exec.arguments().skip(1);
-    if is_one_of(exec.path(), &ARCHIVERS) {
+    if is_one_of(exec.path(), ARCHIVERS) {
         return arguments.nth(1).filter(|archive| !archive.is_empty());
     }
-    if !is_one_of(exec.path(), &COMPILERS) {
+    if !is_one_of(exec.path(), COMPILERS) {
         return None;
     }
     arguments.find(|argument| *argument == b"-o")?;
@@ -227,7 +208,7 @@ fn crate_of(exec: &Exec<'_>) -> Option<Vec<u8>> {
 }
 
 fn crate_and_kind<'a>(exec: &Exec<'a>) -> Option<(&'a [u8], &'a [u8])> {
-    if !is_one_of(exec.path(), &[b"rustc"]) {
+    if !is_one_of(exec.path(), Words("rustc")) {
         return crate_of_built_program(exec.path());
     }
     let name = option(exec, b"--crate-name")?;
@@ -272,7 +253,7 @@ fn relative_to(command_cwd: Option<&[u8]>, directory: Vec<u8>) -> Vec<u8> {
 
 /// Returns the directory that make or ninja works in, including the effect of its `-C` options.
 fn directory(exec: &Exec<'_>) -> Option<Vec<u8>> {
-    if !is_one_of(exec.path(), &BUILD_TOOLS) {
+    if !is_one_of(exec.path(), BUILD_TOOLS) {
         return None;
     }
     let mut directory = exec.cwd()?.to_vec();
@@ -322,7 +303,7 @@ fn without_phase(test: &[u8]) -> &[u8] {
 /// `CMakeFiles/NAME.dir/a.c.o`, and in the makefile that they pass to make, `-f
 /// lib/CMakeFiles/NAME.dir/build.make`.
 fn cmake_target<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
-    let is_make = is_one_of(exec.path(), &BUILD_TOOLS);
+    let is_make = is_one_of(exec.path(), BUILD_TOOLS);
     cmake_directory(if is_make { makefile(exec) } else { target(exec) }?)
 }
 

@@ -6,6 +6,7 @@ use super::helpers::Helpers;
 use crate::model::frames::{Frame, Frames, is_standard_library};
 use crate::model::launch::{Launch, base_name, is_version_of};
 use crate::model::tree::Forest;
+use crate::patterns::words::Words;
 use spawnscope_data::event::Language;
 
 /// The precision of a call site.
@@ -49,44 +50,16 @@ const MAX_TEXT_BYTES: usize = 48;
 
 /// Prefixes of the names of libraries that launch on behalf of other code: the C library, the
 /// loader, Python itself.
-const RUNTIME_LIBRARIES: [&[u8]; 9] = [
-    b"libc.so",
-    b"libc-",
-    b"libpthread",
-    b"ld-linux",
-    b"ld-musl",
-    b"ld.so",
-    b"libpython",
-    b"_posixsubprocess",
-    b"[vdso]",
-];
+const RUNTIME_LIBRARIES: Words =
+    Words("libc.so libc- libpthread ld-linux ld-musl ld.so libpython _posixsubprocess [vdso]");
 /// Names of interpreters, without a version. A function of an interpreter does not identify the
 /// script.
 const INTERPRETERS: [&[u8]; 6] = [b"bash", b"dash", b"sh", b"busybox", b"python", b"perl"];
 /// Functions of the C library that launch. They identify a C library that is linked statically.
-const LAUNCHING_FUNCTIONS: [&[u8]; 21] = [
-    b"fork",
-    b"__fork",
-    b"__libc_fork",
-    b"_Fork",
-    b"vfork",
-    b"__vfork",
-    b"__libc_vfork",
-    b"clone",
-    b"__clone",
-    b"clone3",
-    b"__clone3",
-    b"__clone_internal",
-    b"posix_spawn",
-    b"posix_spawnp",
-    b"__spawni",
-    b"__spawnix",
-    b"system",
-    b"do_system",
-    b"popen",
-    b"_IO_new_popen",
-    b"_IO_new_proc_open",
-];
+const LAUNCHING_FUNCTIONS: Words = Words(
+    "fork __fork __libc_fork _Fork vfork __vfork __libc_vfork clone __clone clone3 __clone3 __clone_internal \
+     posix_spawn posix_spawnp __spawni __spawnix system do_system popen _IO_new_popen _IO_new_proc_open",
+);
 
 /// Prefixes of the functions in Go's own packages, which lie between the program and the system call.
 const GO_PACKAGES: [&[u8]; 6] = [b"runtime.", b"syscall.", b"sync.", b"os.", b"os/exec.", b"internal/"];
@@ -264,8 +237,9 @@ fn is_go_or_rust_library(frame: &Frame<'_>) -> bool {
 /// launch goes through.
 fn is_runtime(frame: &Frame<'_>) -> bool {
     let library = frame.module.map(base_name);
-    let is_library = library.is_some_and(|name| RUNTIME_LIBRARIES.iter().any(|begin| name.starts_with(begin)));
-    let launches = frame.function.is_some_and(|name| LAUNCHING_FUNCTIONS.contains(&name));
+    let is_library =
+        library.is_some_and(|name| RUNTIME_LIBRARIES.iter().any(|begin| name.starts_with(begin.as_bytes())));
+    let launches = frame.function.is_some_and(|name| LAUNCHING_FUNCTIONS.contains(name));
     is_library || launches || is_go_or_rust_library(frame)
 }
 

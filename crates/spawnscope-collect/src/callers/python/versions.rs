@@ -110,60 +110,12 @@ fn python_3_12() -> WirePython {
     }
 }
 
-/// For each offset, the index of the word (of 8 bytes) in `_Py_DebugOffsets` that contains it.
-struct WordIndices {
-    runtime_interpreters: usize,
-    interpreter_next: usize,
-    interpreter_threads: usize,
-    thread_next: usize,
-    thread_frame: usize,
-    thread_id: usize,
-    frame_caller: usize,
-    frame_code: usize,
-    frame_instruction: usize,
-    frame_owner: usize,
-    code_file: usize,
-    code_function: usize,
-    code_lines: usize,
-    code_first_line: usize,
-    code_instructions: usize,
-}
+/// For each offset, in the order in which `published_offsets` names them, the index of the word (of 8 bytes) in `_Py_DebugOffsets`
+/// that contains it.
+type WordIndices = [usize; 15];
 
-const INDICES_3_13: WordIndices = WordIndices {
-    runtime_interpreters: 5,
-    interpreter_next: 8,
-    interpreter_threads: 9,
-    thread_next: 21,
-    thread_frame: 23,
-    thread_id: 25,
-    frame_caller: 29,
-    frame_code: 30,
-    frame_instruction: 31,
-    frame_owner: 33,
-    code_file: 35,
-    code_function: 37,
-    code_lines: 38,
-    code_first_line: 39,
-    code_instructions: 43,
-};
-
-const INDICES_3_14: WordIndices = WordIndices {
-    runtime_interpreters: 5,
-    interpreter_next: 8,
-    interpreter_threads: 9,
-    thread_next: 24,
-    thread_frame: 26,
-    thread_id: 28,
-    frame_caller: 32,
-    frame_code: 33,
-    frame_instruction: 34,
-    frame_owner: 36,
-    code_file: 40,
-    code_function: 42,
-    code_lines: 43,
-    code_first_line: 44,
-    code_instructions: 48,
-};
+const INDICES_3_13: WordIndices = [5, 8, 9, 21, 23, 25, 29, 30, 31, 33, 35, 37, 38, 39, 43];
+const INDICES_3_14: WordIndices = [5, 8, 9, 24, 26, 28, 32, 33, 34, 36, 40, 42, 43, 44, 48];
 
 /// Returns the word at an index of `_Py_DebugOffsets`. Word 0 is a cookie, word 1 the version, word 2 whether the build is free-threaded.
 /// Offsets follow.
@@ -178,24 +130,30 @@ fn published_offsets(version: u32, runtime: &[u8], indices: &WordIndices) -> Opt
     if !is_known || !has_global_lock {
         return None;
     }
-    let offset = |index| u16::try_from(word(runtime, index)?).ok();
+    let mut offsets = [0; 15];
+    for (offset, index) in offsets.iter_mut().zip(indices) {
+        *offset = u16::try_from(word(runtime, *index)?).ok()?;
+    }
+    let [runtime_interpreters, interpreter_next, interpreter_threads, rest @ ..] = offsets;
+    let [thread_next, holder_frame, thread_id, rest @ ..] = rest;
+    let [frame_caller, frame_code, frame_instruction, frame_owner, rest @ ..] = rest;
+    let [code_file, code_function, code_lines, code_first_line, code_instructions] = rest;
     Some(WirePython {
-        runtime_interpreters: offset(indices.runtime_interpreters)?,
-        interpreter_next: offset(indices.interpreter_next)?,
-        interpreter_threads: offset(indices.interpreter_threads)?,
-        thread_next: offset(indices.thread_next)?,
-        thread_id: offset(indices.thread_id)?,
-        thread_c_frame: 0,
-        holder_frame: offset(indices.thread_frame)?,
-        frame_code: offset(indices.frame_code)?,
-        frame_caller: offset(indices.frame_caller)?,
-        frame_instruction: offset(indices.frame_instruction)?,
-        frame_owner: offset(indices.frame_owner)?,
-        code_first_line: offset(indices.code_first_line)?,
-        code_file: offset(indices.code_file)?,
-        code_function: offset(indices.code_function)?,
-        code_lines: offset(indices.code_lines)?,
-        code_instructions: offset(indices.code_instructions)?,
+        runtime_interpreters,
+        interpreter_next,
+        interpreter_threads,
+        thread_next,
+        thread_id,
+        holder_frame,
+        frame_code,
+        frame_caller,
+        frame_instruction,
+        frame_owner,
+        code_first_line,
+        code_file,
+        code_function,
+        code_lines,
+        code_instructions,
         ascii_text: 40,
         other_text: 56,
         ..WirePython::new_zeroed()
@@ -258,9 +216,9 @@ mod tests {
         assert!(with_word(3, 7).is_some(), "an unused word");
         assert_eq!(with_word(1, 0x30d_00f0), None, "another version");
         assert_eq!(with_word(2, 1), None, "no global lock");
-        assert_eq!(with_word(INDICES_3_13.frame_owner, 20), None, "fields beyond the piece");
-        assert_eq!(with_word(INDICES_3_13.code_instructions, 4000), None, "a piece larger than allowed");
-        assert_eq!(with_word(INDICES_3_13.code_file, 70_000), None);
+        assert_eq!(with_word(INDICES_3_13[9], 20), None, "fields beyond the piece");
+        assert_eq!(with_word(INDICES_3_13[14], 4000), None, "a piece larger than allowed");
+        assert_eq!(with_word(INDICES_3_13[10], 70_000), None);
         assert_eq!(offsets(0x30d_05f0, &runtime(&DEBIAN_3_13)[..100]), None, "truncated");
         assert_eq!(offsets(0x30d_05f0, &[0; 500]), None, "no cookie");
     }
