@@ -9,3 +9,4 @@ pub mod shell_start;
 pub mod statistics;
 pub mod table;
 pub mod units;
+pub mod words;

@@ -19,47 +19,11 @@ const SEEN_BITS: usize = 1024;
 const SPECIAL: [&[u8]; 7] = [b"OPTIND", b"PPID", b"LINENO", b"ENV", b"BASH_ENV", b"HISTSIZE", b"ATTY"];
 /// Variables that bash sets, reads at its start, or does not pass on. Those that begin with BASH
 /// are all special.
-const SPECIAL_TO_BASH: [&[u8]; 39] = [
-    b"CHILD_MAX",
-    b"COMP_WORDBREAKS",
-    b"COPROC",
-    b"DIRSTACK",
-    b"EPOCHREALTIME",
-    b"EPOCHSECONDS",
-    b"EUID",
-    b"EXECIGNORE",
-    b"FIGNORE",
-    b"FUNCNAME",
-    b"FUNCNEST",
-    b"GLOBIGNORE",
-    b"GROUPS",
-    b"HISTCMD",
-    b"HISTCONTROL",
-    b"HISTIGNORE",
-    b"HOSTTYPE",
-    b"IGNOREEOF",
-    b"ignoreeof",
-    b"LOCPATH",
-    b"MACHTYPE",
-    b"OPTARG",
-    b"OPTERR",
-    b"OSTYPE",
-    b"PIPESTATUS",
-    b"POSIXLY_CORRECT",
-    b"POSIX_PEDANTIC",
-    b"PS1",
-    b"PS2",
-    b"PS4",
-    b"RANDOM",
-    b"SECONDS",
-    b"SHELLOPTS",
-    b"SRANDOM",
-    b"SSH2_CLIENT",
-    b"SSH_CLIENT",
-    b"TEXTDOMAIN",
-    b"TEXTDOMAINDIR",
-    b"UID",
-];
+const SPECIAL_TO_BASH: &[u8] = b"CHILD_MAX COMP_WORDBREAKS COPROC DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID EXECIGNORE \
+    FIGNORE FUNCNAME FUNCNEST GLOBIGNORE GROUPS HISTCMD HISTCONTROL HISTIGNORE HOSTTYPE \
+    IGNOREEOF ignoreeof LOCPATH MACHTYPE OPTARG OPTERR OSTYPE PIPESTATUS POSIXLY_CORRECT \
+    POSIX_PEDANTIC PS1 PS2 PS4 RANDOM SECONDS SHELLOPTS SRANDOM SSH2_CLIENT SSH_CLIENT \
+    TEXTDOMAIN TEXTDOMAINDIR UID";
 /// The value of IFS that both shells start with, whatever their environment says. They pass it on
 /// if their environment has IFS.
 const INITIAL_IFS: &[u8] = b" \t\n";
@@ -209,7 +173,7 @@ fn is_special(shell: Shell, name: &[u8], value: &[u8]) -> bool {
         return false;
     }
     name.starts_with(b"BASH")
-        || SPECIAL_TO_BASH.contains(&name)
+        || SPECIAL_TO_BASH.split(|byte| *byte == b' ').any(|special| special == name)
         || (name.starts_with(b"LC_") && !LOCALES.contains(&value))
         || (name == b"OLDPWD" && !is_kept_as_oldpwd(value))
 }

@@ -8,6 +8,7 @@ use crate::model::launch::{Command, Counts, Exec, Instants, Launch, Outcome, bas
 use crate::model::pieces::{cpu_times, end_of_load, last_run_cpu, wall_times};
 use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Recording};
+use spawnscope_data::words::Words;
 
 pub(crate) struct Joiner<'a> {
     pub(crate) recording: &'a Recording,
@@ -136,31 +137,16 @@ pub(crate) fn index_of(rows: &[&LaunchRow], id: LaunchId) -> Option<u32> {
 
 /// Compilers and linkers, whose input includes files below /usr/lib. For other programs, opening
 /// such files is part of starting up.
-const LIBRARY_READERS: [&[u8]; 17] = [
-    b"cc1",
-    b"cc1obj",
-    b"cc1plus",
-    b"clang",
-    b"clang++",
-    b"collect2",
-    b"d21",
-    b"f951",
-    b"gnat1",
-    b"ld",
-    b"ld.bfd",
-    b"ld.gold",
-    b"ld.lld",
-    b"lto1",
-    b"mold",
-    b"rust-lld",
-    b"rustc",
-];
+const LIBRARY_READERS: Words = Words(
+    "cc1 cc1obj cc1plus clang clang++ collect2 d21 f951 gnat1 ld ld.bfd ld.gold ld.lld lto1 \
+     mold rust-lld rustc",
+);
 
 /// Returns the CPU time that the last program used before it began its work. `None` if the recorder
 /// could not recognize that moment.
 fn start_up(row: &LaunchRow, execs: &[&ExecRow], program: Option<&[u8]>) -> Option<Nanos> {
     let last = execs.last()?;
-    if LIBRARY_READERS.contains(&program?) {
+    if LIBRARY_READERS.contains(program?) {
         return None;
     }
     let loaded = end_of_load(last.has_loader, last.return_cpu, last.load_cpu)?;

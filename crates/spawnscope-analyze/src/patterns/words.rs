@@ -1,21 +1,6 @@
-//! Lists of words, such as names of programs. One text per list is shorter than an array, and as easy to extend.
+//! Lists of words, and searches in texts.
 
-/// Words that are separated by blanks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Words(pub(crate) &'static str);
-
-impl Words {
-    /// Whether the list has this word. Each launch is looked up in many lists, and most are in none of
-    /// them, not even as a part of a word.
-    pub(crate) fn contains(self, word: &[u8]) -> bool {
-        str::from_utf8(word).is_ok_and(|word| self.0.contains(word)) && self.iter().any(|each| each.as_bytes() == word)
-    }
-
-    /// Iterates over the words.
-    pub(crate) fn iter(self) -> impl Iterator<Item = &'static str> {
-        self.0.split_ascii_whitespace()
-    }
-}
+pub(crate) use spawnscope_data::words::Words;
 
 pub(crate) fn contains(text: &[u8], part: &[u8]) -> bool {
     part.is_empty() || text.windows(part.len()).any(|window| window == part)

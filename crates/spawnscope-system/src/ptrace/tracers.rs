@@ -10,20 +10,10 @@ use object::elf::FileHeader64;
 use object::read::elf::{ElfFile, Sym as _};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, ReadCache};
 use spawnscope_data::event::Pid;
+use spawnscope_data::words::Words;
 
 /// Names of tracers that may be linked statically, or that import ptrace only in one of their libraries.
-const NAMES: [&[u8]; 10] = [
-    b"strace",
-    b"ltrace",
-    b"gdb",
-    b"gdbserver",
-    b"lldb-server",
-    b"rr",
-    b"perf-trace",
-    b"uftrace",
-    b"tracexec",
-    b"spawnscope",
-];
+const NAMES: Words = Words("strace ltrace gdb gdbserver lldb-server rr perf-trace uftrace tracexec spawnscope");
 
 /// Names of programs that import ptrace, but do not trace what they launch.
 const EXCEPTIONS: [&[u8]; 1] = [b"perf"];
@@ -41,7 +31,7 @@ impl Tracers {
     /// Whether the file that a process has just executed is a tracer.
     pub fn is_tracer(&mut self, process: Pid, path: &[u8]) -> bool {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-        NAMES.contains(&name) || !EXCEPTIONS.contains(&name) && self.has_tracer_symbols(process).unwrap_or(false)
+        NAMES.contains(name) || !EXCEPTIONS.contains(&name) && self.has_tracer_symbols(process).unwrap_or(false)
     }
 
     fn has_tracer_symbols(&mut self, process: Pid) -> Option<bool> {
