@@ -14,6 +14,15 @@ pub const MAX_CLOSING: Nanos = Nanos(1_000_000);
 /// What a thread did to a pipe, and when.
 type Act = Cell<Option<(TaskId, Nanos)>>;
 
+/// What can end a wait for a pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    Written,
+    Read,
+    Closed,
+    Any,
+}
+
 /// A pipe. Its last events are kept, because a wait is examined when it ends.
 #[derive(Debug, Default)]
 pub struct Pipe {
@@ -26,14 +35,17 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// Returns what ended a wait between two instants, if anything that a thread did to the pipe
+    /// Returns what ended a wait between two instants, if something that a thread did to the pipe
     /// can have ended it.
-    pub fn waker(&self, from: Nanos, to: Nanos, waiter: TaskId) -> Option<(TaskId, Nanos)> {
-        let acts = [&self.written, &self.read, &self.closed].into_iter().filter_map(Cell::get);
-        let others = acts.filter(|(task, _)| *task != waiter);
+    pub fn waker(&self, from: Nanos, to: Nanos, waiter: TaskId, awaited: Awaited) -> Option<(TaskId, Nanos)> {
+        let acts = [(Awaited::Written, &self.written), (Awaited::Read, &self.read), (Awaited::Closed, &self.closed)];
+        let by_others = |kind: &Awaited, act: &Act| {
+            act.get().filter(|(task, _)| *task != waiter && (awaited == *kind || awaited == Awaited::Any))
+        };
+        let others = acts.iter().filter_map(|(kind, act)| by_others(kind, act));
         let last = others.filter(|(_, at)| (from..=to).contains(at)).max_by_key(|(_, at)| *at);
         // A process that exits closes its files some time after it began to exit.
-        let closer = self.closed.get().filter(|(task, at)| *task != waiter && from.since(*at) <= MAX_CLOSING);
+        let closer = by_others(&Awaited::Closed, &self.closed).filter(|(_, at)| from.since(*at) <= MAX_CLOSING);
         last.or(closer.filter(|(_, at)| *at <= to).map(|(task, _)| (task, to)))
     }
 }
@@ -156,9 +168,13 @@ mod tests {
         assert!(child.pipe(4).is_none() && child.pipe(1).is_some());
         assert_eq!(pipe.closed.get(), Some(act(2, 10)));
         child.close_range(0, i64::MAX, act(2, 20));
-        assert_eq!(pipe.waker(Nanos(11), Nanos(20), TaskId(1)), Some(act(2, 20)));
-        assert_eq!(pipe.waker(Nanos(11), Nanos(19), TaskId(1)), None);
-        assert_eq!(pipe.waker(Nanos(11), Nanos(20), TaskId(2)), None, "a thread does not end its own wait");
+        assert_eq!(pipe.waker(Nanos(11), Nanos(20), TaskId(1), Awaited::Any), Some(act(2, 20)));
+        assert_eq!(pipe.waker(Nanos(11), Nanos(19), TaskId(1), Awaited::Any), None);
+        assert_eq!(
+            pipe.waker(Nanos(11), Nanos(20), TaskId(2), Awaited::Any),
+            None,
+            "a thread does not end its own wait"
+        );
         parent.close_range(4, 3, act(1, 30));
         assert!(parent.pipe(3).is_some());
     }

@@ -10,7 +10,7 @@ use spawnscope_data::event::variables::select_allowed;
 use spawnscope_data::event::{EventKind, Executed, LaunchId, Nanos, Object, ObjectKind, Waker};
 
 use super::call::{Call, Text, string, strings};
-use super::descriptors::{File, Pipe};
+use super::descriptors::{Awaited, File, Pipe};
 use super::loader::Loading;
 use super::processes::{Process, Tracker};
 use super::script;
@@ -103,6 +103,26 @@ impl Tracker {
                 Some(Kind::Wait) => self.wait_for_any(tid, call, start, until),
                 _ => self.change_files(tid, call, start, end),
             },
+        }
+    }
+
+    /// Applies what a call does that has begun and not returned: whom it wakes may return before.
+    pub fn begin_effect(&mut self, tid: i32, text: &[u8], start: Nanos) {
+        let whole = [text, b") = ?"].concat();
+        let Some(call) = Call::parse(&whole) else { return };
+        let Some((launch, id)) = self.tasks.get(&tid).map(|task| (task.launch, task.id)) else { return };
+        let process = self.processes.get_mut(&launch);
+        let pipe = || process.as_ref()?.descriptors.pipe(call.number(0)?);
+        match call.name {
+            b"close" => pipe().into_iter().for_each(|pipe| pipe.closed.set(Some((id, start)))),
+            b"exit_group" => {
+                process.into_iter().for_each(|process| process.descriptors.close_range(0, i64::MAX, (id, start)))
+            }
+            b"futex" if call.argument(1).starts_with(b"FUTEX_WAKE") => self.futex(tid, &call, start, start),
+            name if kind(name) == Some(Kind::Write) => {
+                pipe().into_iter().for_each(|pipe| pipe.written.set(Some((id, start))));
+            }
+            _ => {}
         }
     }
 
@@ -225,7 +245,13 @@ impl Tracker {
         }
         let is_file = call.file(0).is_some_and(|file| file.starts_with(b"/") && !file.starts_with(b"/dev/"));
         let pipe = self.pipe(tid, descriptor, call.file(0));
-        let woken = pipe.as_ref().and_then(|pipe| pipe.waker(start, end, id));
+        let awaited = match (is_read, call.result) {
+            (true, Some(1..)) => Awaited::Written,
+            (true, Some(0)) => Awaited::Closed,
+            (false, Some(1..)) => Awaited::Read,
+            _ => Awaited::Any,
+        };
+        let woken = pipe.as_ref().and_then(|pipe| pipe.waker(start, end, id, awaited));
         if let Some(pipe) = pipe.as_ref().filter(|_| call.succeeded()) {
             if is_read {
                 pipe.read.set(Some((id, end)));

@@ -294,6 +294,7 @@ impl Tracker {
         if is_creation(name) && self.creating.len() < MAX_PENDING {
             self.creating.push(tid);
         }
+        self.begin_effect(tid, text, start);
         if let Some(task) = self.tasks.get_mut(&tid) {
             task.unfinished = Some(Begun { start, text: text.to_vec() });
         }

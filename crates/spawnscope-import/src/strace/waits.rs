@@ -4,7 +4,7 @@
 use spawnscope_data::event::{EventKind, LeftCpu, Nanos, Object, Pid, Slice, Syscall, TaskId, Wake, Waker};
 
 use super::call::Call;
-use super::descriptors::MAX_CLOSING;
+use super::descriptors::{Awaited, MAX_CLOSING};
 use super::effects::object_of;
 use super::processes::{Child, Tracker};
 use super::status::{status_of_siginfo, wait_status};
@@ -151,7 +151,7 @@ impl Tracker {
         let ready = [&b"fd="[..], b"in [", b"out ["].into_iter().find_map(|before| after(call.remark, before));
         let pipe = ready.and_then(integer).and_then(|descriptor| self.pipe(tid, descriptor, None));
         let id = self.tasks.get(&tid).map(|task| task.id).unwrap_or_default();
-        let woken = pipe.as_ref().and_then(|pipe| pipe.waker(start, end, id));
+        let woken = pipe.as_ref().and_then(|pipe| pipe.waker(start, end, id, Awaited::Any));
         let waker = woken.map(|(task, at)| (Waker::Task(task), at));
         self.wait_until(tid, call, start, end, pipe.as_deref().map(object_of), waker);
     }
