@@ -2,7 +2,7 @@
 //! that created it has returned, and only the number that the call returns says whose child it is.
 //! Until then, its lines are held back.
 
-use spawnscope_data::event::{Event, EventKind, LaunchId, Launched, Mechanism, Nanos, Pid, TaskId};
+use spawnscope_data::event::{Event, EventKind, LaunchId, Launched, Mechanism, Nanos, Pid, TaskId, Waker};
 
 use super::call::Call;
 use super::line::{What, what};
@@ -86,6 +86,7 @@ impl Tracker {
                 self.add_thread(tid, child, at.unwrap_or(start));
             } else {
                 self.add_process(tid, child, i64::from(pid), Some(call), start, at);
+                self.wait_for_exec(tid, call, child, at, end);
             }
             let lines = self.held.remove(&child).map(|held| held.lines).unwrap_or_default();
             for (at, rest) in lines {
@@ -93,6 +94,19 @@ impl Tracker {
             }
         }
         self.adopt_without_creators(tid);
+    }
+
+    /// Reports that a process waited for the exec or the end of a child that uses its memory.
+    fn wait_for_exec(&mut self, tid: i32, call: &Call<'_>, child: i32, created: Option<Nanos>, end: Option<Nanos>) {
+        let is_shared = matches!(mechanism(call), Mechanism::Vfork | Mechanism::PosixSpawn);
+        let (Some(created), Some(end)) = (created.filter(|_| is_shared), end) else { return };
+        let ended = self
+            .held
+            .get(&child)
+            .and_then(|held| held.lines.iter().find(|(_, line)| matches!(what(line), Some(What::Exited(_)))));
+        let until = ended.map_or(end, |(at, _)| *at);
+        let child = self.tasks.get(&child).map(|task| Waker::Task(task.id));
+        self.wait_until(tid, call, created, end, None, child.map(|child| (child, until)));
     }
 
     fn stop_creating(&mut self, tid: i32) {

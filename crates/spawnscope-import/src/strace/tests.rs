@@ -135,20 +135,21 @@ fn lines_before_the_return_of_the_creating_call_belong_to_the_child_that_it_name
         (20, r#"2 execve("/no", ["no"], NULL) = -1 EACCES (Permission denied) <0.000001>"#),
         (30, "2 exit_group(127) = ?"),
         (40, "2 +++ exited with 127 +++"),
-        (50, "1 <... vfork resumed>) = 2"),
-        (60, "1 wait4(2, [{WIFEXITED(s) && WEXITSTATUS(s) == 127}], 0, NULL) = 2 <0.000001>"),
-        (70, "1 +++ killed by SIGTERM +++"),
+        (150, "1 <... vfork resumed>) = 2"),
+        (160, "1 wait4(2, [{WIFEXITED(s) && WEXITSTATUS(s) == 127}], 0, NULL) = 2 <0.000001>"),
+        (170, "1 +++ killed by SIGTERM +++"),
     ]));
     assert_eq!(
         found[3..],
         [
             "20 2: vfork by 1 from 10",
+            "150 1: waited from 20 for 2 at 40",
             "21 2: no /no (13)",
             "30 2: exit Some(32512)",
             "40 2: gone, zombie",
-            "61 1: reaped 2",
-            "70 1: exit Some(15)",
-            "70 1: gone, zombie",
+            "161 1: reaped 2",
+            "170 1: exit Some(15)",
+            "170 1: gone, zombie",
         ]
     );
 }
@@ -166,6 +167,28 @@ fn children_of_several_creators_are_told_apart_by_what_the_calls_return() {
         (15, "2 <... fork resumed>) = 3"),
     ]));
     assert_eq!(found[4..], ["13 3: fork by 1 from 10", "12 4: fork by 2 from 11"]);
+}
+
+#[test]
+fn data_ends_a_wait_for_data_even_if_the_call_that_writes_it_returns_later() {
+    let found = described(&lines(&[
+        (0, STARTED),
+        (10, "1 pipe2([3, 4], 0) = 0"),
+        (20, &format!("1 {FORK} 2 <0.000001>")),
+        (30, &format!("1 {FORK} 3 <0.000001>")),
+        (40, "1 read(3,  <unfinished ...>"),
+        (50, "3 close(4) = 0"),
+        (200, r#"2 write(4, "x", 1 <unfinished ...>"#),
+        (210, "3 exit_group(0) = ?"),
+        (220, r#"1 <... read resumed>"x", 1) = 1"#),
+        (230, "2 <... write resumed>) = 1"),
+        (240, "1 close(4) = 0"),
+        (250, "1 read(3,  <unfinished ...>"),
+        (350, "2 close(4 <unfinished ...>"),
+        (360, r#"1 <... read resumed>"", 1) = 0"#),
+    ]));
+    let waits: Vec<&String> = found.iter().filter(|line| line.contains("waited")).collect();
+    assert_eq!(waits, ["220 1: waited from 40 for 2 at 200", "360 1: waited from 250 for 2 at 350"]);
 }
 
 #[test]

@@ -17,7 +17,14 @@ fn the_only_process_left_has_no_number_although_it_is_not_known_yet_who_created_
     let kinds: Vec<&str> = found.iter().filter_map(|line| line.split_once(' ')).map(|(_, kind)| kind).collect();
     assert_eq!(
         kinds[3..],
-        ["2: vfork by 1 from 10", "2: exit Some(256)", "2: gone, zombie", "1: exit Some(0)", "1: gone, zombie"]
+        [
+            "2: vfork by 1 from 10",
+            "1: waited from 500 for 2 at 600",
+            "2: exit Some(256)",
+            "2: gone, zombie",
+            "1: exit Some(0)",
+            "1: gone, zombie"
+        ]
     );
 }
 
