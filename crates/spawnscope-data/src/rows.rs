@@ -90,34 +90,15 @@ pub struct Info {
     pub contradictions: Contradictions,
 }
 
-/// How many times as long as without the recorder launches may take, besides what is known of its cost.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Slowdown {
-    pub least: f64,
-    pub most: f64,
-}
-
-impl Default for Slowdown {
-    fn default() -> Slowdown {
-        Slowdown { least: 1.0, most: 1.0 }
-    }
-}
-
-impl Slowdown {
-    /// On an idle machine, strace made launches by Python's subprocess 20 times as long, those of shells, Perl and git 10 to 12 times; on a
-    /// busy one, 4 to 9 times (`benchmarks/import_agreement.py`).
-    const BY_STRACE: Slowdown = Slowdown { least: 1.0, most: 20.0 };
-    /// The same runs, without the cost of each call that the log shows: 0.4 to 4 times.
-    const AFTER_CALLS: Slowdown = Slowdown { least: 0.4, most: 5.0 };
-}
+/// On an idle machine, strace made launches by Python's subprocess 20 times as long, those of shells, Perl and git 10 to 12 times; on a busy one,
+/// 4 to 9 times (`benchmarks/import_agreement.py`).
+const MAX_SLOWDOWN: f64 = 20.0;
 
 impl Recording {
-    pub fn slowdown(&self) -> Slowdown {
-        match (self.info.slowed_by(), self.measured(Constant::RecordedCall)) {
-            (None, _) => Slowdown::default(),
-            (Some(_), None) => Slowdown::BY_STRACE,
-            (Some(_), Some(_)) => Slowdown::AFTER_CALLS,
-        }
+    /// Returns how many times as long as without the recorder launches may have taken, if nothing shows its cost.
+    pub fn max_slowdown(&self) -> f64 {
+        let is_unknown = self.info.slowed_by().is_some() && self.measured(Constant::RecordedCall).is_none();
+        if is_unknown { MAX_SLOWDOWN } else { 1.0 }
     }
 
     /// Returns a constant of the machine; `None` if it is unknown.

@@ -22,6 +22,7 @@ fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> R
         call_ns: 0.0,
         launch_ns: 0.0,
         exec_ns: 0.0,
+        remains: None,
     };
     Replay::new(&forest, &timelines(&forest, slices), &parameters).expect("a command")
 }

@@ -83,7 +83,7 @@ impl Missing {
     /// The value of `what` if the collector sees when a new process starts, but not how long it waits for its first CPU.
     pub const FIRST_WAITS: &str = "when new processes get a CPU";
 
-    /// The value of `what` if the processes were traced in a way that made launches much slower (`Slowdown`).
+    /// The value of `what` if the processes were traced in a way that made launches much slower (`Recording::max_slowdown`).
     pub const UNTRACED_TIMES: &str = "times without the tracer";
 
     /// The value of `what` if macOS checked files before their first launch, but not when.

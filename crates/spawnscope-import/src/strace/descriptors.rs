@@ -39,14 +39,14 @@ impl Pipe {
     /// can have ended it.
     pub fn waker(&self, from: Nanos, to: Nanos, waiter: TaskId, awaited: Awaited) -> Option<(TaskId, Nanos)> {
         let acts = [(Awaited::Written, &self.written), (Awaited::Read, &self.read), (Awaited::Closed, &self.closed)];
-        let by_others = |kind: &Awaited, act: &Act| {
-            act.get().filter(|(task, _)| *task != waiter && (awaited == *kind || awaited == Awaited::Any))
+        let others = acts.iter().filter_map(|(kind, act)| act.get().map(|(task, at)| (*kind, task, at)));
+        let can_end = |(kind, task, at): &(Awaited, TaskId, Nanos)| {
+            // A process that exits or executes a program closes its files some time after it began to.
+            let since = if *kind == Awaited::Closed { Nanos(from.0.saturating_sub(MAX_CLOSING.0)) } else { from };
+            *task != waiter && (awaited == *kind || awaited == Awaited::Any) && (since..=to).contains(at)
         };
-        let others = acts.iter().filter_map(|(kind, act)| by_others(kind, act));
-        let last = others.filter(|(_, at)| (from..=to).contains(at)).max_by_key(|(_, at)| *at);
-        // A process that exits closes its files some time after it began to exit.
-        let closer = by_others(&Awaited::Closed, &self.closed).filter(|(_, at)| from.since(*at) <= MAX_CLOSING);
-        last.or(closer.filter(|(_, at)| *at <= to).map(|(task, _)| (task, to)))
+        let last = others.filter(can_end).max_by_key(|(.., at)| *at);
+        last.map(|(kind, task, at)| (task, if kind == Awaited::Closed { to } else { at }))
     }
 }
 
@@ -142,9 +142,21 @@ impl Descriptors {
 
     /// Closes what an exec closes.
     pub fn exec(&mut self, act: (TaskId, Nanos)) {
-        let closed = self.0.iter().filter(|(_, descriptor)| descriptor.closes_at_exec).map(|(number, _)| *number);
-        let closed: Vec<i64> = closed.collect();
+        let closed: Vec<i64> = self.closed_by_exec().map(|(number, _)| *number).collect();
         closed.into_iter().for_each(|descriptor| self.close(descriptor, act));
+    }
+
+    /// An exec that may succeed begins.
+    pub fn begin_exec(&self, act: (TaskId, Nanos)) {
+        for (_, descriptor) in self.closed_by_exec() {
+            if let File::Pipe(pipe) = &descriptor.file {
+                pipe.closed.set(Some(act));
+            }
+        }
+    }
+
+    fn closed_by_exec(&self) -> impl Iterator<Item = (&i64, &Descriptor)> {
+        self.0.iter().filter(|(_, descriptor)| descriptor.closes_at_exec)
     }
 }
 

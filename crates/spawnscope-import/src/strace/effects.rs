@@ -118,6 +118,7 @@ impl Tracker {
             b"exit_group" => {
                 process.into_iter().for_each(|process| process.descriptors.close_range(0, i64::MAX, (id, start)))
             }
+            b"execve" | b"execveat" => process.into_iter().for_each(|process| process.descriptors.begin_exec((id, start))),
             b"futex" if call.argument(1).starts_with(b"FUTEX_WAKE") => self.futex(tid, &call, start, start),
             name if kind(name) == Some(Kind::Write) => {
                 pipe().into_iter().for_each(|pipe| pipe.written.set(Some((id, start))));

@@ -52,7 +52,7 @@ pub struct Task {
     pub returned: Option<Begun>,
     last_line: Option<LastLine>,
     /// What the tracer has added to its time since its last wait.
-    pub traced_ns: f64,
+    pub traced_ns: u64,
 }
 
 /// A child that has not been reaped.
@@ -215,7 +215,7 @@ impl Tracker {
         let (idle_since, called) = (now, now);
         let last_line = is_seen.then(|| self.pace.line(now));
         let task =
-            Task { id, launch, now, idle_since, called, unfinished: None, returned: None, last_line, traced_ns: 0.0 };
+            Task { id, launch, now, idle_since, called, unfinished: None, returned: None, last_line, traced_ns: 0 };
         self.tasks.insert(tid, task);
     }
 

@@ -121,8 +121,8 @@ impl<'g, 'a> RuleContext<'g, 'a> {
 
     /// Whether a fix is worth making: it certainly saves something, or it may, and much depends on its launches.
     pub(super) fn is_worth(&self, saving: [Nanos; 3], dependent: Nanos) -> bool {
-        // A tracer's cost widens the interval, but decides on nothing: most of what it may be is in the middle.
-        let certain = Nanos((saving[1].0 as f64 * self.recording.slowdown().most) as u64);
+        // A tracer's unknown cost widens the interval, but decides on nothing.
+        let certain = Nanos((saving[1].0 as f64 * self.recording.max_slowdown()) as u64);
         self.exceeds_minimum(certain) || self.may_save(saving) && self.is_much(dependent)
     }
 

@@ -4,10 +4,11 @@ use super::activity::Activity;
 use super::steps::Step;
 use spawnscope_data::event::Nanos;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     pub cpus: u32,
-    pub is_recorded: bool,
+    /// The share of the overhead of recording that remains: 1 during a recording.
+    pub recording: f64,
 }
 
 /// How long a thread keeps its CPU while other threads wait for one: the usual time slice of the
@@ -17,18 +18,22 @@ pub(in crate::predict) const TIME_SLICE: Nanos = Nanos(3_000_000);
 impl Machine {
     /// Returns a machine with this many CPUs, including the overhead of recording.
     pub fn with_cpus(cpus: u32) -> Machine {
-        Machine { cpus: cpus.max(1), is_recorded: true }
+        Machine { cpus: cpus.max(1), recording: 1.0 }
     }
 
-    pub fn unrecorded(self) -> Machine {
-        Machine { is_recorded: false, ..self }
+    pub fn unrecorded(self, remains: f64) -> Machine {
+        Machine { recording: remains, ..self }
+    }
+
+    pub(super) fn is_recorded(&self) -> bool {
+        self.recording >= 1.0
     }
 
     /// Returns the CPU time of a step. `None` for a step that uses no CPU.
     pub(super) fn cpu_time(&self, step: Step) -> Option<(Nanos, Activity)> {
         match step {
             Step::Run(span, activity) => Some((span, activity)),
-            Step::Record(span, activity) => Some((if self.is_recorded { span } else { Nanos(0) }, activity)),
+            Step::Record(span, activity) => Some((Nanos((span.0 as f64 * self.recording) as u64), activity)),
             _ => None,
         }
     }

@@ -58,6 +58,11 @@ pub struct Replay {
     pub measured: Nanos,
     pub unchanged: Nanos,
     pub unrecorded: Nanos,
+    /// The share of the overhead of recording that remains without recording.
+    pub remains: f64,
+    /// The same two, if the collector's cost is the greatest and the least that it may be. `None` if
+    /// it is known well.
+    pub ends: Option<[(f64, Nanos); 2]>,
 }
 
 /// The parameters of a replay, taken from the recording: the CPUs, the wall, and measured costs.
@@ -76,6 +81,9 @@ pub struct Parameters {
     pub launch_ns: f64,
     /// Overhead of recording per exec, in nanoseconds. 0 if unknown.
     pub exec_ns: f64,
+    /// If these are the greatest that they may be: the shares that remain if they are the likely, the
+    /// greatest and the least.
+    pub remains: Option<[f64; 3]>,
 }
 
 /// Returns the overhead of a launch or exec, or zero if it is unknown or its measurement was
@@ -88,14 +96,21 @@ fn plausible_or_zero(recording: &Recording, what: Constant) -> f64 {
 impl Parameters {
     /// Returns the parameters for a recording. `None` if the recording has not ended.
     pub fn of(recording: &Recording) -> Option<Parameters> {
+        // The cost of a tracer that slows launches is not that of a few of them.
+        let traced = recording.measured(Constant::RecordedCall).filter(|_| recording.info.slowed_by().is_some());
+        let traced = traced.and_then(|row| Some([row.ns, row.high_ns?, row.low_ns?]));
+        let greatest = |what| recording.measured(what).and_then(|row| row.high_ns).unwrap_or_default();
+        let of_launches = |what| if traced.is_some() { greatest(what) } else { plausible_or_zero(recording, what) };
+        let call_ns = || recording.measured_ns(Constant::RecordedCall).unwrap_or_default();
         Some(Parameters {
             cpus: recording.info.usable_cpus(),
             has_cpus: recording.info.cpus > 0,
             wall: recording.info.wall?,
             fault_ns: recording.measured_ns(Constant::ReuseFault).unwrap_or_default(),
-            call_ns: recording.measured_ns(Constant::RecordedCall).unwrap_or_default(),
-            launch_ns: plausible_or_zero(recording, Constant::RecordedLaunch),
-            exec_ns: plausible_or_zero(recording, Constant::RecordedExec),
+            call_ns: traced.map_or_else(call_ns, |[_, high, _]| high),
+            launch_ns: of_launches(Constant::RecordedLaunch),
+            exec_ns: of_launches(Constant::RecordedExec),
+            remains: traced.map(|costs| costs.map(|cost| 1.0 - cost / costs[1].max(1.0))),
         })
     }
 }
@@ -113,13 +128,17 @@ impl Replay {
         let machine = Machine::with_cpus(parameters.cpus);
         let constants = [parameters.call_ns, parameters.launch_ns, parameters.exec_ns];
         let has_no_overhead = constants == [0.0; 3] && forest.recording().stops.is_empty();
+        let [remains, least, most] = parameters.remains.unwrap_or_default();
+        let with = |remains| (remains, simulate(&programs, &machine.unrecorded(remains)));
         let (unrecorded, unchanged) = parallel::join(
-            || (!has_no_overhead).then(|| simulate(&programs, &machine.unrecorded())),
+            || (!has_no_overhead).then(|| with(remains).1),
             || simulate(&programs, &machine),
         );
         Some(Replay {
             unchanged,
             unrecorded: unrecorded.unwrap_or(unchanged),
+            remains,
+            ends: parameters.remains.map(|_| [with(least), with(most)]),
             programs,
             cpus: parameters.cpus,
             measured: parameters.wall,

@@ -84,12 +84,12 @@ impl Programs {
         thread: ThreadIndex,
         index: usize,
         limit: Nanos,
-        is_recorded: bool,
+        recording: f64,
     ) -> (Nanos, usize) {
         if self.is_mortal(thread) {
             return (Nanos(0), 0);
         }
-        self.steps.cpu_in(self.start(thread) + index..self.end(thread), limit, is_recorded)
+        self.steps.cpu_in(self.start(thread) + index..self.end(thread), limit, recording)
     }
 
     /// Whether another thread may kill this one, after any step.
@@ -132,7 +132,7 @@ pub trait Script {
     fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step>;
     /// Returns the CPU time of the steps from `index` on that the thread makes without a pause, up to
     /// `limit`, and their number. They are one stretch on a CPU.
-    fn cpu_from(&mut self, thread: ThreadIndex, index: usize, limit: Nanos, is_recorded: bool) -> (Nanos, usize);
+    fn cpu_from(&mut self, thread: ThreadIndex, index: usize, limit: Nanos, recording: f64) -> (Nanos, usize);
     /// Notifies the script that a thread has completed its steps.
     fn end(&mut self, thread: ThreadIndex);
 }
@@ -152,8 +152,8 @@ impl Script for &Programs {
         Programs::step(self, thread, index)
     }
 
-    fn cpu_from(&mut self, thread: ThreadIndex, index: usize, limit: Nanos, is_recorded: bool) -> (Nanos, usize) {
-        Programs::cpu_from(self, thread, index, limit, is_recorded)
+    fn cpu_from(&mut self, thread: ThreadIndex, index: usize, limit: Nanos, recording: f64) -> (Nanos, usize) {
+        Programs::cpu_from(self, thread, index, limit, recording)
     }
 
     fn end(&mut self, _: ThreadIndex) {}

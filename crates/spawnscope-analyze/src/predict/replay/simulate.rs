@@ -351,7 +351,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         self.next[thread as usize].left = left.since(span);
         if !W::FOLLOWS && left <= TIME_SLICE {
             let (next, limit) = (self.position(thread) + 1, TIME_SLICE.since(span));
-            let (more, steps) = self.script.cpu_from(thread, next, limit, self.machine.is_recorded);
+            let (more, steps) = self.script.cpu_from(thread, next, limit, self.machine.recording);
             span.0 += more.0;
             self.next[thread as usize].position += steps as u32;
         }
@@ -383,7 +383,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
                 }
             }
             Step::Round(polling, _) => return self.wait_for_round(thread, polling),
-            Step::Sleep(_, _, ExternalWait::Recorder) if !self.machine.is_recorded => {}
+            Step::Sleep(_, _, ExternalWait::Recorder) if !self.machine.is_recorded() => {}
             Step::Sleep(span, _, external_wait) => {
                 self.schedule(self.after(span), Event::Ready(thread));
                 return self.block(thread, ThreadState::Sleeping(external_wait));

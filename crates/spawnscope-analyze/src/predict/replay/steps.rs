@@ -153,14 +153,14 @@ impl Steps {
     }
 
     /// Returns the CPU time of the first steps in a range, as long as they use nothing but a CPU and
-    /// take at most `limit` together, and the number of these steps. Steps that only record take no
-    /// time unless `is_recorded`.
-    pub(super) fn cpu_in(&self, range: Range<usize>, limit: Nanos, is_recorded: bool) -> (Nanos, usize) {
+    /// take at most `limit` together, and the number of these steps. Steps that only record
+    /// take this share of their time.
+    pub(super) fn cpu_in(&self, range: Range<usize>, limit: Nanos, recording: f64) -> (Nanos, usize) {
         let (mut sum, mut count) = (0, 0);
         for packed in &self.packed[range] {
             let span = match packed.kind() {
                 StepKind::Run => u64::from(packed.number),
-                StepKind::Record => u64::from(packed.number) * u64::from(is_recorded),
+                StepKind::Record => (f64::from(packed.number) * recording) as u64,
                 _ => break,
             };
             if sum + span > limit.0 {

@@ -101,10 +101,10 @@ fn roots(forest: &Forest<'_>, timelines: &Timelines, root: u32, start: Nanos) ->
     std::iter::once(root).chain(others.map(|(index, _)| index)).collect()
 }
 
-/// Whether an activity makes many system calls. The work of a parent for a child consists of one
-/// long call and few others.
+/// Whether an activity makes many system calls. The creation and the end of a process are one long
+/// call each.
 fn makes_many_calls(activity: Activity) -> bool {
-    activity.stage.kind() != ActivityKind::Phase(Phase::Create)
+    !matches!(activity.stage.kind(), ActivityKind::Phase(Phase::Create | Phase::Teardown))
 }
 
 struct Writer<'w> {

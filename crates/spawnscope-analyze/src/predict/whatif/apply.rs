@@ -133,11 +133,11 @@ impl Script for &mut EditedPrograms<'_> {
         rewriting.written.get(index - rewriting.steps_passed).copied()
     }
 
-    fn cpu_from(&mut self, thread: ThreadIndex, index: usize, limit: Nanos, is_recorded: bool) -> (Nanos, usize) {
+    fn cpu_from(&mut self, thread: ThreadIndex, index: usize, limit: Nanos, recording: f64) -> (Nanos, usize) {
         // The steps of a rewritten program are joined when they are written.
         match self.running[thread as usize] {
             Some(_) => (Nanos(0), 0),
-            None => self.rewriter.programs.cpu_from(thread, index, limit, is_recorded),
+            None => self.rewriter.programs.cpu_from(thread, index, limit, recording),
         }
     }
 

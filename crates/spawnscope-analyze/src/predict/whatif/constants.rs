@@ -7,7 +7,7 @@ use crate::model::launch::Launch;
 use crate::model::phases::Phase;
 use crate::model::tree::Forest;
 use spawnscope_data::event::{CALIBRATION_PAUSE, Calibration, Constant, Mechanism, Nanos};
-use spawnscope_data::rows::{Origin, Recording, Slowdown};
+use spawnscope_data::rows::{Origin, Recording};
 use spawnscope_data::statistics::median;
 
 /// Costs in nanoseconds.
@@ -38,8 +38,9 @@ pub struct Constants {
     /// The relative standard deviation of the same work on this machine. `None` if it was not
     /// measured.
     pub repeatability: Option<f64>,
-    /// How many times as long as without the recorder's influence launches may have taken.
-    pub slowdown: Slowdown,
+    /// By how much the lower end of a saving is divided, because it is unknown how much the recorder
+    /// slowed launches.
+    pub slowdown: f64,
 }
 
 /// Assumed number of CPUID instructions at the start of a program, if they were not counted. The
@@ -93,7 +94,7 @@ impl Constants {
                 .map(|(free, copy)| (free / copy).clamp(FREE_PER_COPY_RANGE[0], FREE_PER_COPY_RANGE[1]))
                 .or(Some(USUAL_FREE_PER_COPY)),
             repeatability: recording.measured(Constant::ColdForkExit).and_then(deviation_of),
-            slowdown: recording.slowdown(),
+            slowdown: recording.max_slowdown(),
             spread: recording.measured(Constant::VforkCreate).map_or(UNMEASURED_SPREAD, spread_of),
             free_spread: [Constant::PageFree, Constant::PageCopy]
                 .map(|what| recording.measured(what).map_or(UNMEASURED_SPREAD, spread_of))

@@ -30,7 +30,6 @@ pub use interval::Cause;
 use interval::{Margins, Narrowed};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::parallel;
-use spawnscope_data::rows::Slowdown;
 pub use takeover::Takeover;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -83,11 +82,11 @@ pub struct Prediction {
     /// programs outside of the recording would hold of a larger number. `None` if they held none.
     pub held_by_others: Option<[Nanos; 2]>,
     /// How much less and how much more the saving may be, because nothing tells the start-up of a
-    /// program from its work.
+    /// program from its work, or because it is not known well what recording costs.
     guessed: [Nanos; 2],
-    /// By how much the ends of the saving are divided, because recording may have made launches that
-    /// many times as long.
-    pub slowdown: Slowdown,
+    /// By how much the lower end of the saving is divided, because recording may have made launches
+    /// that many times as long.
+    pub slowdown: f64,
 }
 
 impl Prediction {
@@ -96,10 +95,10 @@ impl Prediction {
     pub fn saving(&self) -> [Nanos; 3] {
         let expected = self.unrecorded.since(self.predicted);
         let [_, more] = self.unknown_shift();
-        let high = (expected.0 + self.saving_margin.0 + more.0) as f64 / self.slowdown.least;
+        let high = expected.0 + self.saving_margin.0 + more.0;
         // `since` saturates, so the lower end is at least zero.
-        let low = expected.since(self.saving_margin).0 as f64 * self.certain_share() / self.slowdown.most;
-        [expected, Nanos(low as u64), Nanos(high as u64).min(self.unrecorded)]
+        let low = expected.since(self.saving_margin).0 as f64 * self.certain_share() / self.slowdown;
+        [expected, Nanos(low as u64), Nanos(high).min(self.unrecorded)]
     }
 
     /// Combines predictions for several recordings of one command. The result is their median, with
@@ -170,7 +169,9 @@ impl WhatIf<'_, '_> {
         let held_by_others = self.held_by_others(&adjustments, predicted);
         // Launches that ran at the same time save less of the wall than of their own time.
         let scale = saved / savings.iter().flatten().sum::<f64>().max(1.0);
-        let guessed = adjustments.guessed_ns.map(|time| Nanos((time * scale.clamp(0.0, 1.0)) as u64));
+        let guessed = adjustments.guessed_ns.map(|time| time * scale.clamp(0.0, 1.0));
+        let unsure = self.unsure_cost(&adjustments, saved);
+        let guessed = [0, 1].map(|end| Nanos((guessed[end] + unsure[end]) as u64));
         let shifts = [unknown.unwrap_or_default(), held_by_others.unwrap_or_default(), guessed];
         let shifts = shifts.map(|shift| shift.map(|time| time.0 as f64));
         let largest = shifts.map(|[less, more]| less.max(more));
@@ -201,8 +202,19 @@ impl WhatIf<'_, '_> {
         (self.as_measured(played), edited.uncertainty())
     }
 
+    /// Returns how much less and how much more is saved if recording cost as much and as little as it
+    /// may have.
+    fn unsure_cost(&self, adjustments: &Adjustments, saved: f64) -> [f64; 2] {
+        let ends = self.replay.ends.into_iter().flatten().map(|(remains, unrecorded)| {
+            let machine = self.machine(adjustments).unrecorded(remains);
+            let played = simulate(&mut EditedPrograms::new(&self.replay.programs, adjustments, false), &machine);
+            self.as_measured(unrecorded) - self.as_measured(played)
+        });
+        ends.fold([0.0, 0.0], |[less, more], end| [less.max(saved - end), more.max(end - saved)])
+    }
+
     fn machine(&self, adjustments: &Adjustments) -> Machine {
-        Machine::with_cpus(adjustments.cpus.unwrap_or(self.replay.cpus)).unrecorded()
+        Machine::with_cpus(adjustments.cpus.unwrap_or(self.replay.cpus)).unrecorded(self.replay.remains)
     }
 
     /// Returns by how much the wall may be longer than predicted. `less`: how much less than
@@ -214,7 +226,7 @@ impl WhatIf<'_, '_> {
         // the drift between runs.
         let above = less + margin * certain + drift * (1.0 - certain);
         // What the saving may be less because launches were slowed, the wall may be longer.
-        let above = above + (saved - above).max(0.0) * (1.0 - 1.0 / self.constants.slowdown.most);
+        let above = above + (saved - above).max(0.0) * (1.0 - 1.0 / self.constants.slowdown);
         // A change that saves time saves none in the worst case: it does not make the wall longer.
         if saved > 0.0 { above.min(saved + drift) } else { above }
     }
