@@ -23,11 +23,12 @@ pub enum Awaited {
     Any,
 }
 
-/// A pipe. Its last events are kept, because a wait is examined when it ends.
+/// A pipe, or a pair of sockets. Its last events are kept, because a wait is examined when it ends.
 #[derive(Debug, Default)]
 pub struct Pipe {
     /// Its inode; with `-y` that of the kernel, otherwise one that this import gave it.
     pub inode: u64,
+    pub is_socket: bool,
     pub written: Act,
     pub read: Act,
     /// The last time that a process closed a descriptor of it.

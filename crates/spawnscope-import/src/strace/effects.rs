@@ -42,7 +42,7 @@ const KINDS: [(Kind, &str); 6] = [
     ),
     (
         Kind::Change,
-        "exit_group exit pipe pipe2 dup dup2 dup3 fcntl fcntl64 close close_range open openat openat2 chdir fchdir \
+        "exit_group exit pipe pipe2 socketpair dup dup2 dup3 fcntl fcntl64 close close_range open openat openat2 chdir fchdir \
          getcwd sched_getaffinity",
     ),
 ];
@@ -107,9 +107,7 @@ impl Tracker {
     }
 
     /// Applies what a call does that has begun and not returned: whom it wakes may return before.
-    pub fn begin_effect(&mut self, tid: i32, text: &[u8], start: Nanos) {
-        let whole = [text, b") = ?"].concat();
-        let Some(call) = Call::parse(&whole) else { return };
+    pub fn begin_effect(&mut self, tid: i32, call: &Call<'_>, start: Nanos) {
         let Some((launch, id)) = self.tasks.get(&tid).map(|task| (task.launch, task.id)) else { return };
         let process = self.processes.get_mut(&launch);
         let pipe = || process.as_ref()?.descriptors.pipe(call.number(0)?);
@@ -118,8 +116,10 @@ impl Tracker {
             b"exit_group" => {
                 process.into_iter().for_each(|process| process.descriptors.close_range(0, i64::MAX, (id, start)))
             }
-            b"execve" | b"execveat" => process.into_iter().for_each(|process| process.descriptors.begin_exec((id, start))),
-            b"futex" if call.argument(1).starts_with(b"FUTEX_WAKE") => self.futex(tid, &call, start, start),
+            b"execve" | b"execveat" => {
+                process.into_iter().for_each(|process| process.descriptors.begin_exec((id, start)))
+            }
+            b"futex" if call.argument(1).starts_with(b"FUTEX_WAKE") => self.futex(tid, call, start, start),
             name if kind(name) == Some(Kind::Write) => {
                 pipe().into_iter().for_each(|pipe| pipe.written.set(Some((id, start))));
             }
@@ -263,7 +263,7 @@ impl Tracker {
         let is_known_file = self.processes.get(&launch).is_some_and(|process| process.descriptors.is_other(descriptor));
         if !is_file && !is_known_file {
             let waker = woken.map(|(task, at)| (Waker::Task(task), at));
-            self.wait_until(tid, call, start, end, pipe.as_deref().map(object_of), waker);
+            self.wait_until(tid, call, start, end, pipe.as_deref().and_then(object_of), waker);
         }
     }
 
@@ -271,7 +271,7 @@ impl Tracker {
     fn change_files(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Option<Nanos>) {
         let Some((launch, id)) = self.tasks.get(&tid).map(|task| (task.launch, task.id)) else { return };
         let act = (id, start);
-        if matches!(call.name, b"pipe" | b"pipe2") {
+        if matches!(call.name, b"pipe" | b"pipe2" | b"socketpair") {
             return self.open_pipe(launch, call);
         }
         let Some(process) = self.processes.get_mut(&launch) else { return };
@@ -315,7 +315,8 @@ impl Tracker {
     }
 
     fn open_pipe(&mut self, launch: LaunchId, call: &Call<'_>) {
-        let text = call.argument(0);
+        let is_socket = call.name == b"socketpair";
+        let text = call.argument(if is_socket { 3 } else { 0 });
         let Some((first, rest)) = text.strip_prefix(b"[").and_then(number) else { return };
         let second = after(rest, b",").map(skip_spaces).and_then(number);
         let Some((second, _)) = second.filter(|_| call.succeeded()) else { return };
@@ -324,13 +325,13 @@ impl Tracker {
             self.next_inode += 1;
             self.next_inode
         });
-        let pipe = Rc::new(Pipe { inode, ..Pipe::default() });
-        if call.argument(0).contains(&b'<') {
+        let pipe = Rc::new(Pipe { inode, is_socket, ..Pipe::default() });
+        if !is_socket && text.contains(&b'<') {
             self.keep_pipe(&pipe);
         }
         let Some(process) = self.processes.get_mut(&launch) else { return };
         for descriptor in [first, second] {
-            let cloexec = call.has(b"O_CLOEXEC");
+            let cloexec = call.has(b"O_CLOEXEC") || call.has(b"SOCK_CLOEXEC");
             process.descriptors.open(descriptor as i64, File::Pipe(Rc::clone(&pipe)), cloexec);
         }
     }
@@ -367,8 +368,8 @@ impl Process {
     }
 }
 
-pub fn object_of(pipe: &Pipe) -> Object {
-    Object { kind: ObjectKind::Pipe, device: 0, inode: pipe.inode }
+pub fn object_of(pipe: &Pipe) -> Option<Object> {
+    (!pipe.is_socket).then_some(Object { kind: ObjectKind::Pipe, device: 0, inode: pipe.inode })
 }
 
 /// Returns strings, each NUL-terminated. A cut string ends with an ellipsis.

@@ -129,7 +129,8 @@ impl Source for Log {
             scans: None,
             missing: self.missing(),
             lost: 0,
-            calibration: self.tracker.pace.constants(),
+            // Without most calls (`-e`), the times between calls are not the tracer's.
+            calibration: if self.tracker.has_loader_calls { self.tracker.pace.constants() } else { Vec::new() },
         }
     }
 }

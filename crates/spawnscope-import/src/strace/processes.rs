@@ -278,6 +278,7 @@ impl Tracker {
         let end = call.duration.map(|duration| Nanos(start.0.saturating_add(duration)));
         // If its own line does not say when it returned, the next line of the thread does.
         if end.is_none() && (is_exec(name) || is_wait(name)) {
+            self.begin_effect(tid, &call, start);
             if let Some(task) = self.tasks.get_mut(&tid) {
                 task.returned = Some(Begun { start, text: text.to_vec() });
             }
@@ -294,7 +295,9 @@ impl Tracker {
         if is_creation(name) && self.creating.len() < MAX_PENDING {
             self.creating.push(tid);
         }
-        self.begin_effect(tid, text, start);
+        if let Some(call) = Call::parse(&[text, b") = ?"].concat()) {
+            self.begin_effect(tid, &call, start);
+        }
         if let Some(task) = self.tasks.get_mut(&tid) {
             task.unfinished = Some(Begun { start, text: text.to_vec() });
         }

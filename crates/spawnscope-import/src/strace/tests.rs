@@ -188,7 +188,7 @@ fn data_ends_a_wait_for_data_even_if_the_call_that_writes_it_returns_later() {
         (360, r#"1 <... read resumed>"", 1) = 0"#),
     ]));
     let waits: Vec<&String> = found.iter().filter(|line| line.contains("waited")).collect();
-    assert_eq!(waits, ["220 1: waited from 40 for 2 at 200", "360 1: waited from 250 for 2 at 350"]);
+    assert_eq!(waits, ["220 1: waited from 40 for 2 at 200", "360 1: waited from 250 for 2 at 360"]);
 }
 
 #[test]

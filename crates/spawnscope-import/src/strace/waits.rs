@@ -149,10 +149,12 @@ impl Tracker {
             return self.wait(tid, call, start, end, None, Some(Waker::Interrupt));
         }
         let ready = [&b"fd="[..], b"in [", b"out ["].into_iter().find_map(|before| after(call.remark, before));
+        // Programs with an event loop use the descriptor as the data of epoll.
+        let ready = ready.or_else(|| after(call.argument(1), b"u32="));
         let pipe = ready.and_then(integer).and_then(|descriptor| self.pipe(tid, descriptor, None));
         let id = self.tasks.get(&tid).map(|task| task.id).unwrap_or_default();
         let woken = pipe.as_ref().and_then(|pipe| pipe.waker(start, end, id, Awaited::Any));
         let waker = woken.map(|(task, at)| (Waker::Task(task), at));
-        self.wait_until(tid, call, start, end, pipe.as_deref().map(object_of), waker);
+        self.wait_until(tid, call, start, end, pipe.as_deref().and_then(object_of), waker);
     }
 }

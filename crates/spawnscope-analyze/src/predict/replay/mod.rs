@@ -130,10 +130,8 @@ impl Replay {
         let has_no_overhead = constants == [0.0; 3] && forest.recording().stops.is_empty();
         let [remains, least, most] = parameters.remains.unwrap_or_default();
         let with = |remains| (remains, simulate(&programs, &machine.unrecorded(remains)));
-        let (unrecorded, unchanged) = parallel::join(
-            || (!has_no_overhead).then(|| with(remains).1),
-            || simulate(&programs, &machine),
-        );
+        let (unrecorded, unchanged) =
+            parallel::join(|| (!has_no_overhead).then(|| with(remains).1), || simulate(&programs, &machine));
         Some(Replay {
             unchanged,
             unrecorded: unrecorded.unwrap_or(unchanged),

@@ -39,7 +39,7 @@ pub struct Constants {
     /// measured.
     pub repeatability: Option<f64>,
     /// By how much the lower end of a saving is divided, because it is unknown how much the recorder
-    /// slowed launches.
+    /// slowed launches. At most 1 if it did not.
     pub slowdown: f64,
 }
 

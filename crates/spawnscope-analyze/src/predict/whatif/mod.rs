@@ -190,7 +190,7 @@ impl WhatIf<'_, '_> {
             unknown,
             held_by_others,
             guessed,
-            slowdown: self.constants.slowdown,
+            slowdown: self.constants.slowdown.max(1.0),
         }
     }
 
@@ -226,7 +226,7 @@ impl WhatIf<'_, '_> {
         // the drift between runs.
         let above = less + margin * certain + drift * (1.0 - certain);
         // What the saving may be less because launches were slowed, the wall may be longer.
-        let above = above + (saved - above).max(0.0) * (1.0 - 1.0 / self.constants.slowdown);
+        let above = above + (saved - above).max(0.0) * (1.0 - 1.0 / self.constants.slowdown.max(1.0));
         // A change that saves time saves none in the worst case: it does not make the wall longer.
         if saved > 0.0 { above.min(saved + drift) } else { above }
     }
