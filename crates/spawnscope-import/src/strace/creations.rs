@@ -6,7 +6,7 @@ use spawnscope_data::event::{Event, EventKind, LaunchId, Launched, Mechanism, Na
 
 use super::call::Call;
 use super::line::{What, what};
-use super::processes::{Child, MAX_CHILDREN, Process, Task, Tracker};
+use super::processes::{Child, MAX_CHILDREN, Process, Tracker};
 use super::status::status_of_siginfo;
 use crate::text::{after, integer, number};
 
@@ -163,8 +163,7 @@ impl Tracker {
 
     fn add_thread(&mut self, creator: i32, tid: i32, at: Nanos) {
         self.remove_lost(tid, at);
-        let Some(task) = self.tasks.get(&creator) else { return };
-        let (launch, creator) = (task.launch, task.id);
+        let Some((launch, creator)) = self.ids(creator) else { return };
         let id = TaskId(self.new_id());
         if let Some(process) = self.processes.get_mut(&launch) {
             process.threads += 1;
@@ -195,19 +194,11 @@ impl Tracker {
         at: Option<Nanos>,
     ) {
         self.remove_lost(tid, at.unwrap_or(start));
-        let Some(Task { id: parent_task, launch: parent, .. }) = self.tasks.get(&creator) else { return };
-        let (parent, parent_task) = (*parent, *parent_task);
+        let Some((parent, parent_task)) = self.ids(creator) else { return };
         self.report_exec(parent);
         let launch = LaunchId(self.new_id());
         let Some(creator) = self.processes.get_mut(&parent) else { return };
-        creator.has_launched = true;
-        if creator.children.len() >= MAX_CHILDREN {
-            creator.children.retain(|_, child| child.ended.is_none());
-            if creator.children.len() >= MAX_CHILDREN {
-                creator.children.clear();
-            }
-        }
-        creator.children.insert(pid, Child { tid, task: TaskId(launch.0), ended: None });
+        creator.add_child(pid, Child { tid, task: TaskId(launch.0), ended: None });
         let launched = Launched {
             parent,
             parent_task,
@@ -219,21 +210,35 @@ impl Tracker {
             ..Launched::default()
         };
         let process = Process {
-            tid,
             parent: Some((parent, pid)),
             launched: Some(launched),
-            threads: 1,
-            cwd: creator.cwd.clone(),
-            descriptors: creator.descriptors.clone(),
             closes: call.map(|_| (0, Some(Nanos(0)))),
-            line: creator.line.clone(),
-            ..Process::default()
+            ..creator.forked(tid)
         };
         self.processes.insert(launch, process);
         self.insert(tid, launch, TaskId(launch.0), at.unwrap_or(start), false);
         if let Some(at) = at {
             self.report_launched(launch, at);
         }
+    }
+}
+
+impl Process {
+    fn add_child(&mut self, pid: i64, child: Child) {
+        self.has_launched = true;
+        if self.children.len() >= MAX_CHILDREN {
+            self.children.retain(|_, child| child.ended.is_none());
+        }
+        if self.children.len() >= MAX_CHILDREN {
+            self.children.clear();
+        }
+        self.children.insert(pid, child);
+    }
+
+    /// Returns what a child inherits.
+    fn forked(&self, tid: i32) -> Process {
+        let (cwd, descriptors, line) = (self.cwd.clone(), self.descriptors.clone(), self.line.clone());
+        Process { tid, threads: 1, cwd, descriptors, line, ..Process::default() }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use nix::errno::Errno;
 use spawnscope_data::event::variables::select_allowed;
-use spawnscope_data::event::{EventKind, Executed, LaunchId, Nanos, Object, ObjectKind, Waker};
+use spawnscope_data::event::{EventKind, Executed, LaunchId, Nanos, Object, ObjectKind, TaskId, Waker};
 
 use super::call::{Call, Text, string, strings};
 use super::descriptors::{Awaited, File, Pipe};
@@ -96,7 +96,9 @@ impl Tracker {
             b"exit" => self.exit(tid, call, start, false),
             b"wait4" | b"waitpid" | b"waitid" => self.wait_for_child(tid, call, start, until),
             b"futex" => self.futex(tid, call, start, until),
-            b"nanosleep" | b"clock_nanosleep" => self.wait(tid, call, start, until, None, Some(Waker::Interrupt)),
+            b"nanosleep" | b"clock_nanosleep" => {
+                self.wait_until(tid, call, start, until, None, Some((Waker::Interrupt, until)))
+            }
             b"sched_getaffinity" => self.allowed_cpus = self.allowed_cpus.or_else(|| cpus_in(call.argument(2))),
             name => match kind(name) {
                 Some(Kind::Read | Kind::Write) => self.transfer(tid, call, start, until),
@@ -108,7 +110,7 @@ impl Tracker {
 
     /// Applies what a call does that has begun and not returned: whom it wakes may return before.
     pub fn begin_effect(&mut self, tid: i32, call: &Call<'_>, start: Nanos) {
-        let Some((launch, id)) = self.tasks.get(&tid).map(|task| (task.launch, task.id)) else { return };
+        let Some((launch, id)) = self.ids(tid) else { return };
         let process = self.processes.get_mut(&launch);
         let pipe = || process.as_ref()?.descriptors.pipe(call.number(0)?);
         match call.name {
@@ -128,56 +130,31 @@ impl Tracker {
     }
 
     fn execute(&mut self, tid: i32, call: &Call<'_>, path_index: usize, start: Nanos, end: Option<Nanos>) {
-        let Some(task) = self.tasks.get(&tid) else { return };
-        let (launch, id) = (task.launch, task.id);
+        let Some((launch, id)) = self.ids(tid) else { return };
         let Some(path) = self.executed_path(tid, call, path_index) else { return };
-        if let Some(error) = call.error {
-            let Some(errno) = errno(error) else { return };
+        let at = end.unwrap_or(start);
+        if let Some(errno) = call.error.and_then(errno) {
             self.report_launched(launch, start);
-            self.report(end.unwrap_or(start), launch, id, EventKind::ExecFailed { enter: start, path, errno });
-            return;
+            return self.report(at, launch, id, EventKind::ExecFailed { enter: start, path, errno });
         }
         if call.result != Some(0) {
             return;
         }
-        let at = end.unwrap_or(start);
-        let (argv, is_whole) = strings(call.argument(path_index + 1)).unwrap_or((Vec::new(), false));
+        let (argv, is_whole) = strings(call.argument(path_index + 1)).unwrap_or_default();
         self.end_other_threads(launch, tid, at);
-        let Some(process) = self.processes.get_mut(&launch) else { return };
-        if let Some((_, executed)) = &mut process.exec
-            && !process.has_launched
-        {
-            script::find_env(executed, &argv);
-        }
-        let closes = process.closes.take();
-        process.futexes.clear();
-        process.descriptors.exec((id, at));
-        let (work, line) = (Work::new(&path, &argv), script::line_of(&path, &argv));
-        let variables =
-            strings(call.argument(path_index + 2)).map(|(variables, _)| select_allowed(&joined(&variables)));
-        let cut = u64::from(!is_whole || argv.iter().any(|argument| argument.is_cut));
-        let joined = joined(&argv);
-        let executed = Executed {
-            enter: Some(start),
-            path,
-            argv_bytes: joined.len() as u64 + cut,
-            argv: joined,
-            cwd: process.cwd.as_deref().map(<[u8]>::to_vec),
-            variables: variables.unwrap_or_default(),
-            setup_closes: closes.map(|(count, _)| count),
-            setup_close_span: closes.and_then(|(_, span)| span),
-            ..Executed::default()
-        };
         if self.root() == Some(launch) && self.command.is_empty() {
             self.command = argv.iter().map(|argument| argument.bytes.clone()).collect();
         }
+        let Some(process) = self.processes.get_mut(&launch) else { return };
+        let before = process.exec.as_mut().filter(|_| !process.has_launched);
+        before.into_iter().for_each(|(_, executed)| script::find_env(executed, &argv));
         self.report_exec(launch);
-        if let Some(process) = self.processes.get_mut(&launch) {
-            process.exec = Some((at, executed));
-            process.has_launched = false;
-            process.loading = Some(Loading::after(end));
-            (process.work, process.line) = (Some(work), line);
-        }
+        let Some(process) = self.processes.get_mut(&launch) else { return };
+        process.descriptors.exec((id, at));
+        process.work = Some(Work::new(&path, &argv));
+        process.line = script::line_of(&path, &argv);
+        let environment = strings(call.argument(path_index + 2));
+        process.execute(Executed { enter: Some(start), path, ..executed(&argv, is_whole, environment) }, at, end);
     }
 
     /// Returns the file that a call executes.
@@ -198,8 +175,7 @@ impl Tracker {
     }
 
     fn exit(&mut self, tid: i32, call: &Call<'_>, start: Nanos, is_group: bool) {
-        let Some(task) = self.tasks.get(&tid) else { return };
-        let (launch, id) = (task.launch, task.id);
+        let Some((launch, id)) = self.ids(tid) else { return };
         let status = (call.number(0).unwrap_or_default() as i32 & 0xff) << 8;
         let Some(process) = self.processes.get_mut(&launch) else { return };
         if is_group || process.threads == 1 {
@@ -234,7 +210,7 @@ impl Tracker {
     }
 
     fn transfer(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Nanos) {
-        let Some((launch, id)) = self.tasks.get(&tid).map(|task| (task.launch, task.id)) else { return };
+        let Some((launch, id)) = self.ids(tid) else { return };
         let Some(descriptor) = call.number(0) else { return };
         let is_read = kind(call.name) == Some(Kind::Read);
         if is_read
@@ -253,12 +229,8 @@ impl Tracker {
             _ => Awaited::Any,
         };
         let woken = pipe.as_ref().and_then(|pipe| pipe.waker(start, end, id, awaited));
-        if let Some(pipe) = pipe.as_ref().filter(|_| call.succeeded()) {
-            if is_read {
-                pipe.read.set(Some((id, end)));
-            } else {
-                pipe.written.set(Some((id, start)));
-            }
+        if let Some(pipe) = pipe.as_ref().filter(|_| is_read && call.succeeded()) {
+            pipe.read.set(Some((id, end)));
         }
         let is_known_file = self.processes.get(&launch).is_some_and(|process| process.descriptors.is_other(descriptor));
         if !is_file && !is_known_file {
@@ -269,48 +241,19 @@ impl Tracker {
 
     /// Applies calls on descriptors and directories.
     fn change_files(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Option<Nanos>) {
-        let Some((launch, id)) = self.tasks.get(&tid).map(|task| (task.launch, task.id)) else { return };
-        let act = (id, start);
+        let Some((launch, id)) = self.ids(tid) else { return };
         if matches!(call.name, b"pipe" | b"pipe2" | b"socketpair") {
             return self.open_pipe(launch, call);
         }
         let Some(process) = self.processes.get_mut(&launch) else { return };
-        if matches!(call.name, b"close" | b"close_range")
+        if call.name.starts_with(b"close")
             && let Some((count, span)) = &mut process.closes
         {
             *count += 1;
             *span = span.zip(end).map(|(span, end)| Nanos(span.0 + end.since(start).0));
         }
-        if !call.succeeded() {
-            return;
-        }
-        let cloexec = call.has(b"O_CLOEXEC");
-        let result = call.result.unwrap_or_default();
-        match (call.name, call.number(0)) {
-            (b"dup", Some(from)) => process.descriptors.duplicate(from, result, false, act),
-            (b"dup2" | b"dup3", Some(from)) => process.descriptors.duplicate(from, result, cloexec, act),
-            (b"fcntl" | b"fcntl64", Some(descriptor)) => match call.argument(1) {
-                b"F_DUPFD" => process.descriptors.duplicate(descriptor, result, false, act),
-                b"F_DUPFD_CLOEXEC" => process.descriptors.duplicate(descriptor, result, true, act),
-                b"F_SETFD" => process.descriptors.set_closes_at_exec(descriptor, call.argument(2) == b"FD_CLOEXEC"),
-                _ => {}
-            },
-            (b"close", Some(descriptor)) => process.descriptors.close(descriptor, act),
-            (b"close_range", Some(first)) if call.argument(2) == b"0" => {
-                process.descriptors.close_range(first, call.number(1).unwrap_or(i64::MAX), act);
-            }
-            (b"open", _) => process.open(call, 0, result),
-            (b"openat" | b"openat2", _) => process.open(call, 1, result),
-            (b"chdir", _) => {
-                let directory = string(call.argument(0)).map(|path| path.bytes);
-                process.cwd = directory.and_then(|path| process.absolute(&path));
-            }
-            (b"fchdir", Some(descriptor)) => {
-                let known = || process.descriptors.directory(descriptor).cloned();
-                process.cwd = call.file(0).map(Rc::from).or_else(known);
-            }
-            (b"getcwd", _) => process.cwd = string(call.argument(0)).map(|path| path.bytes.into()),
-            _ => {}
+        if call.succeeded() && !process.change_directory(call) {
+            process.change_descriptors(call, (id, start));
         }
     }
 
@@ -322,8 +265,8 @@ impl Tracker {
         let Some((second, _)) = second.filter(|_| call.succeeded()) else { return };
         let inode = after(rest, b"pipe:[").and_then(number).map(|(inode, _)| inode);
         let inode = inode.unwrap_or_else(|| {
-            self.next_inode += 1;
-            self.next_inode
+            self.last_inode += 1;
+            self.last_inode
         });
         let pipe = Rc::new(Pipe { inode, is_socket, ..Pipe::default() });
         if !is_socket && text.contains(&b'<') {
@@ -338,6 +281,51 @@ impl Tracker {
 }
 
 impl Process {
+    fn execute(&mut self, executed: Executed, at: Nanos, end: Option<Nanos>) {
+        let (setup_closes, setup_close_span) =
+            self.closes.take().map_or((None, None), |(count, span)| (Some(count), span));
+        let cwd = self.cwd.as_deref().map(<[u8]>::to_vec);
+        self.exec = Some((at, Executed { cwd, setup_closes, setup_close_span, ..executed }));
+        self.loading = Some(Loading::after(end));
+        self.has_launched = false;
+        self.futexes.clear();
+    }
+
+    /// Applies a call on the working directory. Returns whether it is one.
+    fn change_directory(&mut self, call: &Call<'_>) -> bool {
+        let named = || string(call.argument(0)).map(|path| path.bytes);
+        let known = || self.descriptors.directory(call.number(0)?).cloned();
+        self.cwd = match call.name {
+            b"chdir" => named().and_then(|path| self.absolute(&path)),
+            b"fchdir" => call.file(0).map(Rc::from).or_else(known),
+            b"getcwd" => named().map(Rc::from),
+            _ => return false,
+        };
+        true
+    }
+
+    fn change_descriptors(&mut self, call: &Call<'_>, act: (TaskId, Nanos)) {
+        let (cloexec, result) = (call.has(b"O_CLOEXEC"), call.result.unwrap_or_default());
+        match (call.name, call.argument(1), call.number(0)) {
+            (b"open", ..) => self.open(call, 0, result),
+            (b"openat" | b"openat2", ..) => self.open(call, 1, result),
+            (b"dup", _, Some(from)) => self.descriptors.duplicate(from, result, false, act),
+            (b"dup2" | b"dup3", _, Some(from)) => self.descriptors.duplicate(from, result, cloexec, act),
+            (b"fcntl" | b"fcntl64", b"F_DUPFD", Some(from)) => self.descriptors.duplicate(from, result, false, act),
+            (b"fcntl" | b"fcntl64", b"F_DUPFD_CLOEXEC", Some(from)) => {
+                self.descriptors.duplicate(from, result, true, act);
+            }
+            (b"fcntl" | b"fcntl64", b"F_SETFD", Some(descriptor)) => {
+                self.descriptors.set_closes_at_exec(descriptor, call.argument(2) == b"FD_CLOEXEC");
+            }
+            (b"close", _, Some(descriptor)) => self.descriptors.close(descriptor, act),
+            (b"close_range", _, Some(first)) if call.argument(2) == b"0" => {
+                self.descriptors.close_range(first, call.number(1).unwrap_or(i64::MAX), act);
+            }
+            _ => {}
+        }
+    }
+
     /// Keeps what a call has opened.
     fn open(&mut self, call: &Call<'_>, path_index: usize, descriptor: i64) {
         let path = string(call.argument(path_index)).unwrap_or_default().bytes;
@@ -370,6 +358,13 @@ impl Process {
 
 pub fn object_of(pipe: &Pipe) -> Option<Object> {
     (!pipe.is_socket).then_some(Object { kind: ObjectKind::Pipe, device: 0, inode: pipe.inode })
+}
+
+fn executed(argv: &[Text], is_whole: bool, environment: Option<(Vec<Text>, bool)>) -> Executed {
+    let cut = u64::from(!is_whole || argv.iter().any(|argument| argument.is_cut));
+    let variables = environment.map(|(variables, _)| select_allowed(&joined(&variables))).unwrap_or_default();
+    let argv = joined(argv);
+    Executed { argv_bytes: argv.len() as u64 + cut, argv, variables, ..Executed::default() }
 }
 
 /// Returns strings, each NUL-terminated. A cut string ends with an ellipsis.

@@ -92,7 +92,7 @@ impl Source for Log {
                 return Ok(false);
             };
             self.now = self.now.max(at);
-            self.tracker.is_coarse &= self.files.stream(index).is_some_and(|stream| stream.is_coarse());
+            self.tracker.is_precise |= !self.files.stream(index).is_some_and(|stream| stream.is_coarse());
             if !self.add_line(index) {
                 self.files.refuse(index);
             }
@@ -135,16 +135,18 @@ impl Source for Log {
     }
 }
 
+const ESTIMATED: &str =
+    "strace slows launches 2 to 20 times: times are those of the log, savings are estimates without strace";
+const NOT_ESTIMATED: &str =
+    "strace slows launches 2 to 20 times: times and savings are those of the log, and its cost is unknown";
+
 impl Log {
     /// Returns what this log does not contain.
     fn missing(&self) -> Vec<(&'static str, &'static str)> {
         let mut all = vec![
             (Missing::SCHEDULER, "CPU times, waits for a CPU, and what ends some waits"),
             (Missing::FIRST_WAITS, "queue"),
-            (
-                Missing::UNTRACED_TIMES,
-                "strace slows launches 2 to 20 times: times are those of the log, savings are estimates without strace",
-            ),
+            (Missing::UNTRACED_TIMES, if self.tracker.has_loader_calls { ESTIMATED } else { NOT_ESTIMATED }),
         ];
         if self.tracker.has_unseen_creations {
             all.push(("calls that create processes, and waits", "create and setup, and parents are assumed to wait"));
@@ -154,7 +156,7 @@ impl Log {
         }
         if self.files.form == TimeForm::None {
             all.push(("times", "all times (strace -ttt writes them)"));
-        } else if self.tracker.is_coarse {
+        } else if !self.tracker.is_precise {
             all.push(("fractions of seconds", "all shorter times (strace -ttt writes them)"));
         }
         all

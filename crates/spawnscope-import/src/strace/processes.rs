@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use spawnscope_data::event::syscalls::all_on;
 use spawnscope_data::event::{
     Chain, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Nanos, Pid, Slice, TaskId,
 };
@@ -92,7 +91,7 @@ pub struct Process {
     pub has_launched: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tracker {
     pub events: Vec<Event>,
     pub tasks: HashMap<i32, Task>,
@@ -100,7 +99,7 @@ pub struct Tracker {
     pub held: HashMap<i32, Held>,
     /// The threads that are in a call that creates another one.
     pub creating: Vec<i32>,
-    next_id: u64,
+    last_id: u64,
     root: Option<LaunchId>,
     /// When the root ended.
     pub root_ended: Option<Nanos>,
@@ -108,9 +107,7 @@ pub struct Tracker {
     pub pipes: HashMap<u64, Weak<Pipe>>,
     /// The number of these above which closed ones are forgotten.
     pub forget_pipes_above: usize,
-    pub next_inode: u64,
-    /// The numbers of system calls on x86-64.
-    pub numbers: HashMap<&'static str, u16>,
+    pub last_inode: u64,
     /// Whether the log has calls that create threads or processes.
     has_creations: bool,
     /// Whether a process was added whose creation the log leaves out.
@@ -121,37 +118,10 @@ pub struct Tracker {
     pub has_reads: bool,
     /// The CPUs that a program of the log was allowed to use, as far as it asked.
     pub allowed_cpus: Option<u32>,
-    /// Whether all times so far are whole seconds.
-    pub is_coarse: bool,
+    /// Whether a time so far has a fraction of a second.
+    pub is_precise: bool,
     pub command: Vec<Vec<u8>>,
     pub pace: Pace,
-}
-
-impl Default for Tracker {
-    fn default() -> Tracker {
-        Tracker {
-            events: Vec::new(),
-            tasks: HashMap::new(),
-            processes: HashMap::new(),
-            held: HashMap::new(),
-            creating: Vec::new(),
-            next_id: 1,
-            root: None,
-            root_ended: None,
-            pipes: HashMap::new(),
-            forget_pipes_above: 64,
-            next_inode: 1,
-            numbers: all_on("x86_64").filter_map(|(name, number)| Some((name, number?))).collect(),
-            has_creations: false,
-            has_unseen_creations: false,
-            has_loader_calls: false,
-            has_reads: false,
-            allowed_cpus: None,
-            is_coarse: true,
-            command: Vec::new(),
-            pace: Pace::default(),
-        }
-    }
 }
 
 impl Tracker {
@@ -187,8 +157,12 @@ impl Tracker {
     }
 
     pub fn new_id(&mut self) -> u64 {
-        self.next_id += 1;
-        self.next_id - 1
+        self.last_id += 1;
+        self.last_id
+    }
+
+    pub fn ids(&self, tid: i32) -> Option<(LaunchId, TaskId)> {
+        self.tasks.get(&tid).map(|task| (task.launch, task.id))
     }
 
     pub fn report(&mut self, at: Nanos, launch: LaunchId, task: TaskId, kind: EventKind) {
@@ -275,10 +249,10 @@ impl Tracker {
         let Some(call) = Call::parse(text) else {
             return false;
         };
+        self.begin_effect(tid, &call, start);
         let end = call.duration.map(|duration| Nanos(start.0.saturating_add(duration)));
         // If its own line does not say when it returned, the next line of the thread does.
         if end.is_none() && (is_exec(name) || is_wait(name)) {
-            self.begin_effect(tid, &call, start);
             if let Some(task) = self.tasks.get_mut(&tid) {
                 task.returned = Some(Begun { start, text: text.to_vec() });
             }
@@ -313,7 +287,7 @@ impl Tracker {
         match Call::parse(&whole) {
             Some(call) => {
                 // A whole second may be much earlier than the beginning of the call.
-                let duration = call.duration.filter(|_| !self.is_coarse);
+                let duration = call.duration.filter(|_| self.is_precise);
                 let end = duration.map_or(at, |duration| Nanos(start.0.saturating_add(duration)).min(at));
                 self.complete(tid, &call, start, Some(end));
                 true

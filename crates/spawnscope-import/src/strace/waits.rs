@@ -1,6 +1,10 @@
 //! The waits of threads, and what ended each: the end of a child, what another thread did to a pipe
 //! or a futex, or time.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use spawnscope_data::event::syscalls::all_on;
 use spawnscope_data::event::{EventKind, LeftCpu, Nanos, Object, Pid, Slice, Syscall, TaskId, Wake, Waker};
 
 use super::call::Call;
@@ -17,20 +21,7 @@ const MIN_WAIT_NS: u64 = 100_000;
 const MAX_FUTEXES: usize = 1_024;
 
 impl Tracker {
-    /// Reports a wait, unless it is too short to be one.
-    pub fn wait(
-        &mut self,
-        tid: i32,
-        call: &Call<'_>,
-        start: Nanos,
-        end: Nanos,
-        object: Option<Object>,
-        waker: Option<Waker>,
-    ) {
-        self.wait_until(tid, call, start, end, object, waker.map(|waker| (waker, end)));
-    }
-
-    /// Reports a wait that its waker ended, at the instant with it.
+    /// Reports a wait that its waker ended, at the instant with it, unless it is too short to be one.
     pub fn wait_until(
         &mut self,
         tid: i32,
@@ -44,11 +35,10 @@ impl Tracker {
         let (launch, id, calls) = (task.launch, task.id, self.pace.calls(std::mem::take(&mut task.traced_ns)));
         let own = self.processes.get_mut(&launch).filter(|process| process.tid == tid);
         own.and_then(|process| process.work.as_mut()).into_iter().for_each(|work| work.wait(end.since(start)));
-        let number = std::str::from_utf8(call.name).ok().and_then(|name| self.numbers.get(name));
         let argument = call.number(0).unwrap_or_default().cast_unsigned();
         let wake = waker.map(|(by, at)| Wake { at: at.clamp(start, end), by, is_certain: true });
         let slice = Slice {
-            syscall: number.map(|number| Syscall { number: u32::from(*number), argument }),
+            syscall: number_of(call.name).map(|number| Syscall { number, argument }),
             object,
             wake,
             calls,
@@ -118,14 +108,14 @@ impl Tracker {
         let Some(task) = self.tasks.get(&tid).filter(|_| end.since(start).0 >= MIN_WAIT_NS) else { return };
         let (launch, id) = (task.launch, task.id);
         let wake = Wake { at: end, by: Waker::Task(child.task), is_certain: false };
-        let number = self.numbers.get(call).map(|number| u32::from(*number)).unwrap_or_default();
+        let number = number_of(call.as_bytes()).unwrap_or_default();
         let syscall = Some(Syscall { number, argument: u64::MAX });
         let slice = Slice { syscall, wake: Some(wake), ..Slice::new(start, LeftCpu::Interruptible) };
         self.report(end, launch, id, EventKind::Slice(slice));
     }
 
     pub fn futex(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Nanos) {
-        let Some((launch, id)) = self.tasks.get(&tid).map(|task| (task.launch, task.id)) else { return };
+        let Some((launch, id)) = self.ids(tid) else { return };
         let (Some(address), operation) = (call.number(0), call.argument(1)) else { return };
         let Some(process) = self.processes.get_mut(&launch) else { return };
         if operation.starts_with(b"FUTEX_WAKE") {
@@ -146,7 +136,7 @@ impl Tracker {
         let has_timed_out =
             call.result == Some(0) && call.name != b"flock" && call.name != b"connect" || call.error == Some(b"EAGAIN");
         if has_timed_out {
-            return self.wait(tid, call, start, end, None, Some(Waker::Interrupt));
+            return self.wait_until(tid, call, start, end, None, Some((Waker::Interrupt, end)));
         }
         let ready = [&b"fd="[..], b"in [", b"out ["].into_iter().find_map(|before| after(call.remark, before));
         // Programs with an event loop use the descriptor as the data of epoll.
@@ -157,4 +147,11 @@ impl Tracker {
         let waker = woken.map(|(task, at)| (Waker::Task(task), at));
         self.wait_until(tid, call, start, end, pipe.as_deref().and_then(object_of), waker);
     }
+}
+
+/// Returns the number of a system call on x86-64.
+fn number_of(name: &[u8]) -> Option<u32> {
+    static ALL: LazyLock<HashMap<&str, u32>> =
+        LazyLock::new(|| all_on("x86_64").filter_map(|(name, number)| Some((name, u32::from(number?)))).collect());
+    ALL.get(std::str::from_utf8(name).ok()?).copied()
 }
