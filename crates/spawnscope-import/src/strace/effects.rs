@@ -92,8 +92,6 @@ impl Tracker {
         match call.name {
             b"execve" => self.execute(tid, call, 0, start, end),
             b"execveat" => self.execute(tid, call, 1, start, end),
-            b"exit_group" => self.exit(tid, call, start, true),
-            b"exit" => self.exit(tid, call, start, false),
             b"wait4" | b"waitpid" | b"waitid" => self.wait_for_child(tid, call, start, until),
             b"futex" => self.futex(tid, call, start, until),
             b"nanosleep" | b"clock_nanosleep" => {
@@ -108,22 +106,18 @@ impl Tracker {
         }
     }
 
-    /// Applies what a call does that has begun and not returned: whom it wakes may return before.
+    /// Applies what a call does when it begins: whom it wakes may return before.
     pub fn begin_effect(&mut self, tid: i32, call: &Call<'_>, start: Nanos) {
         let Some((launch, id)) = self.ids(tid) else { return };
-        let process = self.processes.get_mut(&launch);
-        let pipe = || process.as_ref()?.descriptors.pipe(call.number(0)?);
+        let Some(process) = self.processes.get_mut(&launch) else { return };
+        let pipe = call.number(0).and_then(|descriptor| process.descriptors.pipe(descriptor));
         match call.name {
-            b"close" => pipe().into_iter().for_each(|pipe| pipe.closed.set(Some((id, start)))),
-            b"exit_group" => {
-                process.into_iter().for_each(|process| process.descriptors.close_range(0, i64::MAX, (id, start)))
-            }
-            b"execve" | b"execveat" => {
-                process.into_iter().for_each(|process| process.descriptors.begin_exec((id, start)))
-            }
+            b"close" => pipe.into_iter().for_each(|pipe| pipe.closed.set(Some((id, start)))),
+            b"exit_group" | b"exit" => process.exit(call, (id, start)),
+            b"execve" | b"execveat" => process.descriptors.begin_exec((id, start)),
             b"futex" if call.argument(1).starts_with(b"FUTEX_WAKE") => self.futex(tid, call, start, start),
             name if kind(name) == Some(Kind::Write) => {
-                pipe().into_iter().for_each(|pipe| pipe.written.set(Some((id, start))));
+                pipe.into_iter().for_each(|pipe| pipe.written.set(Some((id, start))));
             }
             _ => {}
         }
@@ -172,16 +166,6 @@ impl Tracker {
             (None, true) => format!("/dev/fd/{descriptor}").into_bytes(),
             (None, false) => [format!("/dev/fd/{descriptor}/").as_bytes(), &path].concat(),
         })
-    }
-
-    fn exit(&mut self, tid: i32, call: &Call<'_>, start: Nanos, is_group: bool) {
-        let Some((launch, id)) = self.ids(tid) else { return };
-        let status = (call.number(0).unwrap_or_default() as i32 & 0xff) << 8;
-        let Some(process) = self.processes.get_mut(&launch) else { return };
-        if is_group || process.threads == 1 {
-            process.exit.get_or_insert((start, status));
-            process.descriptors.close_range(0, i64::MAX, (id, start));
-        }
     }
 
     /// Returns the pipe of a descriptor.
@@ -289,6 +273,14 @@ impl Process {
         self.loading = Some(Loading::after(end));
         self.has_launched = false;
         self.futexes.clear();
+    }
+
+    fn exit(&mut self, call: &Call<'_>, act: (TaskId, Nanos)) {
+        let status = (call.number(0).unwrap_or_default() as i32 & 0xff) << 8;
+        if call.name == b"exit_group" || self.threads == 1 {
+            self.exit.get_or_insert((act.1, status));
+            self.descriptors.close_range(0, i64::MAX, act);
+        }
     }
 
     /// Applies a call on the working directory. Returns whether it is one.
