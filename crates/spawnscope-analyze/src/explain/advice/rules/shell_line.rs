@@ -37,10 +37,13 @@ fn is_shell_line(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let executed = all.iter().filter(|index| !context.launch(**index).execs.is_empty());
     let small = executed.clone().filter(|index| context.small_work.is_mostly_tax_by_cpu_time(**index as usize)).count();
     let is_reversed = reverses_twice(context, all);
+    let is_of_line = |child: &usize| all.binary_search(&(*child as u32)).is_ok();
     let can_replace = |index: &u32| {
         let launch = context.launch(*index);
         let is_known = is_reversed && launch.command.name == b"rev" || builtin::functions_or_code(context, *index);
-        launch.execs.is_empty() || launch.execs.len() == 1 && is_known
+        // A fork may run a function that launches other programs.
+        let children = context.forest().children(*index as usize);
+        children.iter().all(is_of_line) && (launch.execs.is_empty() || launch.execs.len() == 1 && is_known)
     };
     programs.len() + usize::from(forks > 0) > 1
         && !programs.is_empty()
