@@ -34,6 +34,8 @@ pub(super) fn once(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
     }
     refuse_if(call.rewrite.dialect == Dialect::Zsh, "zsh splits a substitution, but not a variable")?;
     let (moved, range) = moved(call)?;
+    let is_handled = !PRINT_A_FACT.contains(&call.rewrite.program) && !is_head(call) && handles_failure(script, moved);
+    refuse_if(is_handled, format!("the script handles a failure of {}", call.program()))?;
     let variables = variables_of(script, &range)?;
     let statement = place(call, moved, &variables)?;
     // The files that git reads must stay the same.
@@ -85,6 +87,36 @@ fn moved(call: &FoundCall<'_, '_>) -> Result<(usize, Range<usize>), EditRefusal>
         return refuse(format!("the line does not call {} in $( )", call.program()));
     }
     Ok((call.command, script.node(call.command).range.clone()))
+}
+
+/// Whether other commands depend on the exit status of a command or a substitution, which a variable does not have: in a condition, before `||`
+/// and `&&`, or where the function is called that it ends.
+fn handles_failure(script: &Script<'_>, node: usize) -> bool {
+    const CONDITIONS: [&[u8]; 5] = [b"if", b"elif", b"while", b"until", b"!"];
+    // Only assignments have the status of a substitution.
+    let holder = match script.node(node).kind {
+        Kind::Substitution => script.node(node).parent.filter(|holder| script.assigned(*holder).is_some()),
+        _ => Some(node),
+    };
+    let Some(holder) = holder else { return false };
+    let pipeline = script.node(holder).parent.filter(|pipeline| script.children(*pipeline).last() == Some(holder));
+    let list = pipeline.and_then(|pipeline| script.node(pipeline).parent);
+    let Some((list, pipeline)) = list.zip(pipeline) else { return false };
+    let before = script.text[..script.node(pipeline).range.start].trim_ascii_end();
+    let word = before.rsplit(|byte| byte.is_ascii_whitespace() || *byte == b';').next().unwrap_or_default();
+    if script.children(list).last() != Some(pipeline) || CONDITIONS.contains(&word) {
+        return true;
+    }
+    let function = script.ancestors(list).find(|each| matches!(script.node(*each).kind, Kind::Function));
+    let is_last = |function: &usize| {
+        !script.text[script.node(list).range.end..script.node(*function).range.end]
+            .iter()
+            .any(u8::is_ascii_alphanumeric)
+    };
+    let calls = function.filter(is_last).into_iter().flat_map(|function| script.calls(script.function_name(function)));
+    let substitution =
+        |call: usize| script.ancestors(call).find(|each| matches!(script.node(*each).kind, Kind::Substitution));
+    calls.filter_map(substitution).any(|call| handles_failure(script, call))
 }
 
 /// Whether a call only writes into a pipeline.

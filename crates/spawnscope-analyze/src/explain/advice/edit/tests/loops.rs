@@ -145,6 +145,26 @@ fn what_a_pipeline_begins_with_is_asked_once() {
 }
 
 #[test]
+fn a_call_whose_failure_is_handled_is_not_asked_before() {
+    let asked = Calls::of("git", &[&["config", "--get", "a.b"]], Form::Once);
+    let in_function = |call: &str| format!("f() {{ {call}; }}\nfor i in 1 2; do x=$(f); echo $x; done\n");
+    asked.edit(1, &in_function("git config --get a.b")).unwrap();
+    asked.edit(1, "for i in 1 2; do x=$(git config --get a.b); echo $x; done\n").unwrap();
+    asked.edit(1, "for i in 1 2; do echo $(git config --get a.b) || echo $i; done\n").unwrap();
+    for script in [
+        &in_function("git config --get a.b || echo 5")[..],
+        &in_function("if git config --get a.b; then :; fi"),
+        &in_function("git config --get a.b").replace("x=$(f)", "x=$(f) || x=5"),
+        &in_function("git config --get a.b").replace("x=$(f);", "if x=$(f); then echo; fi;"),
+        "for i in 1 2; do x=$(git config --get a.b) || x=5; echo $x; done\n",
+        "for i in 1 2; do if ! x=$(git config --get a.b); then x=5; fi; echo $x; done\n",
+    ] {
+        let refusal = asked.edit(1, script).expect_err(script);
+        assert!(refusal.contains("handles a failure"), "{script}: {refusal}");
+    }
+}
+
+#[test]
 fn a_member_of_a_list_is_found_by_the_shell() {
     let member = "MYPATH=/bin:/usr/bin\nfor d in /bin /x /usr /usr/bin; do\n  if ! echo \"$MYPATH\" | grep -qE \"(^|:)$d($|:)\"; then\n    MYPATH=$MYPATH:$d\n  fi\ndone\necho \"$MYPATH\"\n";
     let recorded: &[&str] = &["-qE", "(^|:)/usr($|:)"];
