@@ -121,6 +121,36 @@ fn a_single_launch_that_holds_the_wall_is_named_with_its_line() {
     assert_eq!(advice.saving[0], Nanos(LONG.total()));
 }
 
+/// The lines of a script that tests features compile the same file, with other options.
+#[test]
+fn lines_that_compile_the_same_file_are_one_finding() {
+    let mut serial = Serial::with_command("/bin/sh", &["sh", "x.sh"]);
+    for number in 0..12 {
+        let words = if number < 6 { &["gcc", "-E", "t.c"][..] } else { &["gcc", "-o", "t", "t.c"] };
+        let launch = serial.launch(&LONG, Some(("/usr/bin/gcc", words)));
+        let line = serial.builder.line(Language::Dash, "x.sh", if number < 6 { 2 } else { 3 }, "");
+        serial.builder.set_call_chain(launch, &[line]);
+    }
+    let advice = only(&advices(&serial.finish()), "many-per-launch");
+    assert_eq!(advice.finding.launches.len(), 12, "{advice:?}");
+    assert!(fix_of(&advice).starts_with("test several features with one compilation"), "{advice:?}");
+}
+
+/// A few lines that ask jq about one file, once each.
+#[test]
+fn different_questions_about_one_file_are_one_finding() {
+    let mut serial = Serial::with_command("/bin/sh", &["sh", "x.sh"]);
+    for (number, filter) in [".a", ".b", ".c"].into_iter().enumerate() {
+        let words = ["jq", "-r", filter, "f.json"];
+        let launch = serial.launch_waiting(&LONG, Some(("/usr/bin/jq", &words)), READ);
+        let line = serial.builder.line(Language::Dash, "x.sh", 2 + number as u32, "");
+        serial.builder.set_call_chain(launch, &[line]);
+    }
+    let found = advices(&serial.finish());
+    let titles: Vec<&str> = found.worth.iter().map(|advice| &advice.finding.title[..]).collect();
+    assert_eq!(titles, ["sh launches jq 3 times, always about the same input"]);
+}
+
 #[test]
 fn a_single_launch_that_does_its_work_gets_no_advice() {
     assert!(advice_on(1, &["/usr/bin/cc", "-c", "a.c"], &LONG, keep).worth.is_empty());

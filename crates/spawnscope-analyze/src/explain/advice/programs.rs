@@ -105,7 +105,7 @@ impl Together {
     /// Returns how to ask, for the reader.
     pub(super) const fn form(self) -> &'static str {
         match self {
-            Together::Jq => r#"eval "$(jq -r '@sh "a=\(.a) b=\(.b)"' FILE)""#,
+            Together::Jq => r#"answers=$(jq -r '@sh "a=\(.a) b=\(.b)"' FILE); eval "$answers""#,
             Together::Format(_) => "{ read -r a; read -r b; } < <(date '+%Y%n%m')",
             Together::Options => "{ read -r a; read -r b; } < <(git log -1 --format='%s%n%an' COMMIT)",
         }

@@ -2,7 +2,7 @@
 //! `a=$(jq -r .a "$f")` and `b=$(jq -r .b "$f")` become one `jq`.
 
 use super::around::{first_of_list, run_around};
-use super::shell::FoundCall;
+use super::shell::{FoundCall, unused_variable};
 use super::{EditRefusal, Splice, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::Together;
@@ -46,17 +46,25 @@ pub(super) fn together(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
     };
     let (before, after) = (script.source(&(start.range.start..word.start)), script.source(&(word.end..end.range.end)));
     let command = format!("{}{}{joined}{}", name(first.feeder), name(before), name(after));
-    let text = assignments(way, call.rewrite.dialect, &command, &variables(&run))?;
+    let answers = unused_variable(script, &format!("{}_answers", call.program()));
+    let text = assignments(way, call.rewrite.dialect, &command, &variables(&run), &answers)?;
     let last = script.node(run[run.len() - 1].list).range.end;
     Ok(vec![splice(script.node(first.list).range.start..last, text)])
 }
 
-/// Returns the code that sets variables to the answers of a command.
-fn assignments(way: Together, dialect: Dialect, command: &str, variables: &[String]) -> Result<String, EditRefusal> {
+/// Returns the code that sets variables to the answers of a command. With `set -e`, a failure still ends the script.
+fn assignments(
+    way: Together,
+    dialect: Dialect,
+    command: &str,
+    variables: &[String],
+    answers: &str,
+) -> Result<String, EditRefusal> {
     let each = |form: fn(&String) -> String| variables.iter().map(form).collect::<String>();
     match (way, dialect) {
         (Together::Jq, _) => {
-            Ok(format!("{}; eval \"$({command})\"", each(|variable| format!("{variable}= ")).trim_end()))
+            let variables = each(|variable| format!("{variable}= "));
+            Ok(format!("{variables}{answers}=$({command}); eval \"${answers}\""))
         }
         (_, Dialect::Posix) => refuse("this shell has no `< <( )`"),
         _ => Ok(format!("{{ {}}} < <({command})", each(|variable| format!("IFS= read -r {variable}; ")))),

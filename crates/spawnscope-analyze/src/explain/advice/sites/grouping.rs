@@ -87,8 +87,8 @@ fn in_turn(context: &RuleContext<'_, '_>, launches: Vec<u32>) -> (Vec<u32>, Vec<
     (Vec::new(), launches)
 }
 
-/// Returns how many different questions are asked about each input, if several lines ask them in turn: the lines alternate, and the launches of a round
-/// differ in one argument only, if the program is known to answer several at once, or in options about the same operands.
+/// Returns how many different questions are asked about each input, if several lines ask them in turn: the lines alternate, or ask once each about one
+/// input, and the launches of a round differ in one argument only, if the program is known to answer several at once, or in options about the same operands.
 pub(super) fn rounds(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<u32> {
     let program = context.launch(*launches.first()?).command.name;
     let is_known = Together::of(program).is_some();
@@ -99,7 +99,8 @@ pub(super) fn rounds(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<
     }
     let line = |index: u32| context.sites.number_of(index as usize);
     let first = line(launches[0])?;
-    let size = launches.iter().skip(1).position(|index| line(*index) == Some(first))? + 1;
+    let size =
+        launches.iter().skip(1).position(|index| line(*index) == Some(first)).map_or(launches.len(), |at| at + 1);
     let arguments = |index: u32| Some(arguments_of(context.launch(index).execs.last()?));
     let is_round = |round: &[u32]| {
         let all: Option<Vec<Vec<&[u8]>>> = round.iter().map(|index| arguments(*index)).collect();
@@ -121,7 +122,8 @@ pub(super) fn rounds(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<
     let lines: BTreeSet<_> = launches[..size].iter().map(|index| line(*index)).collect();
     let is_in_turn = launches.iter().zip(launches.iter().skip(size)).all(|(one, next)| line(*one) == line(*next));
     let is_whole = lines.len() == size && size > 1 && launches.len().is_multiple_of(size) && is_in_turn;
-    (is_whole && launches.len() >= MIN_REPETITIONS && launches.chunks(size).all(is_round)).then_some(size as u32)
+    let is_much = launches.len() >= MIN_REPETITIONS || is_known && launches.len() > 2;
+    (is_whole && is_much && launches.chunks(size).all(is_round)).then_some(size as u32)
 }
 
 /// Whether a shell reads the output of a launch, perhaps through a filter.

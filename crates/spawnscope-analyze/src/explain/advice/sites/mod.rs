@@ -95,6 +95,9 @@ impl Answer {
         let cures = self.cures.into_iter().zip(predictions).map(|(cure, prediction)| {
             let [expected, low, high] = prediction.saving();
             let saving = [expected.since(cure.kept), low.since(cure.kept), high];
+            // A cure of these launches alone saves no more than their removal.
+            let is_own = cure.finding.changes.iter().all(|change| change.launches == self.removal.launches);
+            let limit = if is_own && expected <= most { limit.min(most) } else { limit };
             let saving = match cure.is_open {
                 true => [saving[0], saving[1], high.max(dependent)].map(|time| time.min(limit)),
                 false => within_spent(context, &cure.finding.changes, saving),

@@ -308,7 +308,7 @@ fn several_questions_become_one() {
     let jq = Calls::of("jq", &[&["-r", ".a", "f"]], Form::Together);
     jq.check(&[(
         "for f in x; do a=$(jq -r .a \"$f\"); b=$(jq -r '.b | length' \"$f\"); done\n",
-        "for f in x; do a= b=; eval \"$(jq -r '@sh \"a=\\(.a) b=\\(.b | length)\"' \"$f\")\"; done\n",
+        "for f in x; do a= b= jq_answers=$(jq -r '@sh \"a=\\(.a) b=\\(.b | length)\"' \"$f\"); eval \"$jq_answers\"; done\n",
     )]);
     jq.refuses(&[
         ("for f in x; do a=$(jq -r .a \"$f\"); b=$(jq -r .b \"$a\"); done\n", "no other statement"),

@@ -52,8 +52,9 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
         return of_items(context, site).filter(|_| are_lines_of_a_language(context, site));
     }
     let of_files = of_files(context, site).or_else(|| of_pairs(context, site));
-    let known = of_files.or_else(|| of_items(context, site));
-    known.or_else(|| of_unknown(context, site).filter(|_| !is_interpreter(command)))
+    let has_one_input = || rounds(context, &site.launches) == Some(site.launches.len() as u32);
+    let known = of_files.or_else(|| of_items(context, site).filter(|_| !has_one_input()));
+    known.or_else(|| of_unknown(context, site).filter(|_| !is_interpreter(command) && !has_one_input()))
 }
 
 fn is_interpreter(command: &[u8]) -> bool {
@@ -62,9 +63,14 @@ fn is_interpreter(command: &[u8]) -> bool {
 
 /// A compiler that gets the same file each time, whose contents are another test of a feature, as in `configure`.
 fn of_probes(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
-    const SOURCES: [&str; 7] = [".c", ".C", ".cc", ".cpp", ".cxx", ".f90", ".rs"];
-    let line = shared_line(context, &site.launches).filter(|_| site.launches.len() >= MIN_REPETITIONS)?;
-    line.words().flatten().any(|word| SOURCES.iter().any(|end| word.ends_with(end))).then_some(())?;
+    const SOURCES: [&[u8]; 7] = [b".c", b".C", b".cc", b".cpp", b".cxx", b".f90", b".rs"];
+    let source = |index: &u32| {
+        let mut words = context.launch(*index).execs.last().filter(|exec| !exec.argv_cut)?.arguments();
+        words.find(|word| SOURCES.iter().any(|end| word.ends_with(end)))
+    };
+    let first = source(site.launches.first()?)?;
+    let is_same = site.launches.iter().all(|index| source(index) == Some(first));
+    (is_same && site.launches.len() >= MIN_REPETITIONS).then_some(())?;
     let size = site.launches.len() as u32;
     let finding = finding(context, site, MANY, ", always of the same file", site.launches.clone())
         .fix("test several features with one compilation: all tests in one file, and one by one only if that fails")
@@ -370,7 +376,11 @@ fn fix_of_pairs(program: &str, line: &SharedLine) -> Vec<String> {
 pub(super) fn together(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let command = context.launch(site.launches[0]).command.name;
     let questions = rounds(context, &site.launches)?;
-    let finding = finding(context, site, MANY, &format!(", {questions} for each input"), site.launches.clone());
+    let which = match questions as usize == site.launches.len() {
+        true => ", always about the same input".to_owned(),
+        false => format!(", {questions} for each input"),
+    };
+    let finding = finding(context, site, MANY, &which, site.launches.clone());
     let finding = match Together::of(command) {
         Some(way) => finding
             .fix("ask for all of it in one launch:")
