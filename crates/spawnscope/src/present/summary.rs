@@ -266,6 +266,9 @@ fn print_cure(page: &mut Page, advice: &Advice, has_recipe: bool) {
     if !step.is_empty() {
         page.hanging([plain(format!("{:indent$}-> ", ""))], PLAIN, &step);
     }
+    // Whether other code may take the place of the user's is in the first clause of the caveat. An edit was checked.
+    let clause = finding.limits.split("; ").next().filter(|_| has_recipe && step.contains("  ->  "));
+    clause.iter().for_each(|clause| page.sentence(indent, QUIET, &format!("but: {}", text::escape(clause.as_bytes()))));
 }
 
 /// Returns the first sentence of a fix and, with its recipe, what continues it: a line after a colon, or code after the code that it replaces.
