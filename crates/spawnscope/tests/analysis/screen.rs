@@ -57,7 +57,10 @@ fn each_program_that_the_text_names_has_a_row() {
 fn a_recipe_has_the_old_code_and_the_new() {
     let found = report_on_many_programs();
     let above = unwrapped(&screen(&found, 80, None).0);
-    assert_contains(&above, ["-> do the work in the shell: $(dirname \"$p\") -> ${p%/*} (40 times)"]);
+    assert_contains(
+        &above,
+        ["-> do the work in the shell: $(dirname \"$p\") -> ${p%/*} (40 times) but: for a name without"],
+    );
 }
 
 #[test]

@@ -33,13 +33,16 @@ impl MakeRewrite {
         let (mut splices, replaced) = make_functions::splices(&self.commands, text);
         let all = definitions(text);
         let mut refusal = None;
-        for command in self.commands.difference(&replaced) {
-            let found = all.iter().filter(|each| matches!(each.operator, b"=" | b"?=") && each.evaluates(command));
-            for definition in found {
-                match self.check_commands(definition).and_then(|()| check(text, &all, definition)) {
-                    Ok(()) => splices.extend(splices_of(definition)),
-                    Err(other) => refusal = Some(other),
-                }
+        for definition in all.iter().filter(|each| matches!(each.operator, b"=" | b"?=")) {
+            let commands = self.commands.difference(&replaced).filter(|command| definition.evaluates(command));
+            let texts: Vec<&[u8]> = commands.map(Vec::as_slice).chain([definition.value]).collect();
+            if texts.len() == 1 {
+                continue;
+            }
+            let checked = self.check_commands(definition).and_then(|()| check(text, &all, definition));
+            match checked.and_then(|()| check_files(text, &name(definition.name), &texts)) {
+                Ok(()) => splices.extend(splices_of(definition)),
+                Err(other) => refusal = Some(other),
             }
         }
         let command = self.commands.first().map(|command| name(command)).unwrap_or_default();
@@ -57,9 +60,10 @@ impl MakeRewrite {
         let own = name(definition.name);
         let mut all = self.commands.iter().filter(|command| definition.evaluates(command));
         if let Some(unstable) = all.clone().find(|command| self.unstable.contains(*command)) {
-            return refuse(format!("{} may print something else each time", name(unstable)));
+            return refuse(format!("`{own}`: {} may print something else each time", name(unstable)));
         }
-        match all.nth(1) {
+        // A value with a loop runs several commands wherever it is used.
+        match all.nth(1).filter(|_| bound_in(definition.value).next().is_none()) {
             Some(_) => refuse(format!("`{own}` depends on where it is used")),
             None => Ok(()),
         }
@@ -203,9 +207,12 @@ fn check(makefile: &[u8], all: &[Definition<'_>], definition: &Definition<'_>) -
             !matches!(next, b'(' | b'{')
                 || length == 0
                 || inside.iter().all(u8::is_ascii_digit)
-                || matches!(inside, b"call" | b"eval" | b"foreach"),
+                || matches!(inside, b"call" | b"eval"),
             format!("`{own}` depends on where it is used"),
         )?;
+        if bound_in(definition.value).any(|bound| bound == inside) && !all.iter().any(|other| other.name == inside) {
+            continue;
+        }
         let is_later = all.iter().any(|other| other.name == inside && other.start >= definition.start)
             || is_set_for_a_target(makefile, inside);
         let is_included = !all.iter().any(|other| other.name == inside) && has_include_after(makefile, definition.end);
@@ -213,20 +220,33 @@ fn check(makefile: &[u8], all: &[Definition<'_>], definition: &Definition<'_>) -
             return refuse(format!("`{own}` uses `{}`, which may be set later", name(inside)));
         }
     }
-    if all.iter().any(|other| other.name == definition.name && other.operator == b"+=") {
-        return refuse(format!("`{own}` is extended elsewhere"));
+    match all.iter().any(|other| other.name == definition.name && other.operator == b"+=") {
+        true => refuse(format!("`{own}` is extended elsewhere")),
+        false => Ok(()),
     }
-    let words = definition.value.split(|byte| b" \t()<>|;'\"".contains(byte));
-    let mut files = words.filter(|word| word.len() > 1 && !word.starts_with(b"-"));
-    let made = files.clone().find(|word| is_target(makefile, word) || is_in_recipe(makefile, word));
+}
+
+/// Checks that nothing changes the files that a value and its commands name.
+fn check_files(makefile: &[u8], own: &str, texts: &[&[u8]]) -> Result<(), EditRefusal> {
+    let words = texts.iter().flat_map(|text| text.split(|byte| b" \t()<>|;'\"".contains(byte)));
+    let files: BTreeSet<&[u8]> = words.filter(|word| word.len() > 1 && !word.starts_with(b"-")).collect();
+    let made = files.iter().find(|word| is_target(makefile, word) || is_in_recipe(makefile, word));
     if let Some(made) = made {
         return refuse(format!("`{own}` reads {}, which a rule may change", name(made)));
     }
-    let of_kernel = |word: &&[u8]| [&b"/dev/"[..], b"/proc/", b"/sys/"].iter().any(|place| word.starts_with(place));
-    match files.find(|word| of_kernel(word) && *word != b"/dev/null") {
+    let of_kernel = |word: &&&[u8]| [&b"/dev/"[..], b"/proc/", b"/sys/"].iter().any(|place| word.starts_with(place));
+    match files.iter().find(|word| of_kernel(word) && **word != b"/dev/null") {
         Some(file) => refuse(format!("{} changes by itself", name(file))),
         None => Ok(()),
     }
+}
+
+/// Returns the variables of the loops in a value: `$(foreach NAME,LIST,TEXT)`.
+fn bound_in(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    const FOREACH: &[u8] = b"foreach ";
+    let starts = (2..value.len())
+        .filter(|at| value[*at..].starts_with(FOREACH) && value[*at - 2] == b'$' && b"({".contains(&value[*at - 1]));
+    starts.filter_map(|at| Some(value[at + FOREACH.len()..].split(|byte| *byte == b',').next()?.trim_ascii()))
 }
 
 /// Whether a variable has another value for some targets: `debug: CFLAGS = -g`.
@@ -262,8 +282,8 @@ fn recipe_of(line: &[u8]) -> Option<&[u8]> {
 
 fn is_function(name: &[u8]) -> bool {
     const FUNCTIONS: Words = Words(
-        "abspath addprefix addsuffix basename dir filter filter-out findstring firstword if join lastword notdir or patsubst realpath shell sort
-         strip subst",
+        "abspath addprefix addsuffix basename dir filter filter-out findstring firstword foreach if join lastword notdir or patsubst realpath
+         shell sort strip subst",
     );
     FUNCTIONS.contains(name)
 }
@@ -294,6 +314,38 @@ mod tests {
         let rewrite = MakeRewrite { commands: [command.as_bytes().to_vec()].into(), ..MakeRewrite::default() };
         let splices = rewrite.splices(makefile.as_bytes()).ok()?;
         String::from_utf8(spliced(makefile.as_bytes(), &splices)).ok()
+    }
+
+    /// make itself must expand both makefiles to the same text.
+    #[test]
+    fn a_loop_of_functions_is_expanded_once() {
+        let of = |makefile: &str| {
+            let commands = ["cat a1", "cat b1"].map(|command| command.as_bytes().to_vec()).into();
+            let splices = MakeRewrite { commands, ..MakeRewrite::default() }.splices(makefile.as_bytes());
+            splices.map(|splices| String::from_utf8(spliced(makefile.as_bytes(), &splices)).unwrap())
+        };
+        let looped = "M = a1 b1\nV = $(foreach m,$(M),$(shell cat $(m)))\nall: ; @echo $(V) $(V)\n";
+        let edited = of(looped).unwrap();
+        assert_eq!(edited, looped.replace("V =", "V :="));
+        let run = |makefile: &str| {
+            let directory = tempfile::tempdir().unwrap();
+            let write = |file: &str, text: &str| std::fs::write(directory.path().join(file), text).unwrap();
+            [("a1", "1\n"), ("b1", "2 3\n"), ("Makefile", makefile)].iter().for_each(|(file, text)| write(file, text));
+            let mut make = std::process::Command::new("make");
+            make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
+            make.current_dir(directory.path()).output().unwrap().stdout
+        };
+        assert_eq!(String::from_utf8(run(&edited)).unwrap(), "1 2 3 1 2 3\n");
+        assert_eq!(run(&edited), run(looped));
+        for refused in [
+            looped.replace("all:", "M = b1\nall:"),
+            looped.replace("all:", "a1: ; touch $@\nall:"),
+            looped.replace("all:", "all: M = b1\nall:"),
+            format!("m = b\n{looped}").replace(")))", "))) $(m)\nm = a"),
+            looped.replace("$(foreach m,$(M),$(shell cat $(m)))", "$(shell cat $(M))"),
+        ] {
+            assert!(of(&refused).is_err(), "{refused}");
+        }
     }
 
     #[test]
