@@ -31,7 +31,8 @@ spawnscope_data::named_enum! {
         VspawnPipe = "vspawn, pipe",
         /// Like `Vspawn`, but does not wait for the exec.
         VspawnDetached = "vspawn, detached",
-        /// Like `Vspawn`, but the child closes all descriptors except standard input, output and error.
+        /// Like `Vspawn`, but the child closes all descriptors except standard input, output and
+        /// error.
         VspawnCloseOthers = "vspawn, close_others",
     }
 }

@@ -16,30 +16,43 @@ use self::rows::{DoctorRow, RecordingRows};
 /// The version of the tables. It is raised when a column changes its meaning or is removed.
 pub const DATASET_VERSION: u32 = 2;
 
-spawnscope_data::named_enum! {
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Table {
-        /// One row per launch.
-        Launches = "launches",
-        /// One row per exec, successful or failed.
-        Execs = "execs",
-        /// One row per call site.
-        Callers = "callers",
-        /// One row per group of waits.
-        Waits = "waits",
-        /// One row per finding.
-        Advice = "advice",
-        /// One row per recording. Written last: a recording is complete in the dataset once it has this row.
-        Runs = "runs",
-        /// One row per finding of the doctor on a machine. No recording has rows here.
-        Doctor = "doctor",
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// One row per launch.
+    Launches,
+    /// One row per exec, successful or failed.
+    Execs,
+    /// One row per call site.
+    Callers,
+    /// One row per group of waits.
+    Waits,
+    /// One row per finding.
+    Advice,
+    /// One row per recording. Written last: a recording is complete in the dataset once it has this row.
+    Runs,
+    /// One row per finding of the doctor on a machine. No recording has rows here.
+    Doctor,
 }
 
 impl Table {
+    pub const ALL: [Table; 7] =
+        [Table::Launches, Table::Execs, Table::Callers, Table::Waits, Table::Advice, Table::Runs, Table::Doctor];
     /// The tables of a recording, in the order in which they are written.
     pub const FOR_RECORDINGS: [Table; 6] =
         [Table::Launches, Table::Execs, Table::Callers, Table::Waits, Table::Advice, Table::Runs];
+
+    /// Returns its name, which is also the name of its directory.
+    pub fn name(self) -> &'static str {
+        match self {
+            Table::Launches => "launches",
+            Table::Execs => "execs",
+            Table::Callers => "callers",
+            Table::Waits => "waits",
+            Table::Advice => "advice",
+            Table::Runs => "runs",
+            Table::Doctor => "doctor",
+        }
+    }
 
     /// Returns its columns as rows of a Markdown table: name, type, whether values can be NULL, and description.
     pub fn documentation(self) -> Vec<String> {

@@ -12,8 +12,6 @@ use crate::predict::whatif::adjustments::Adjustments;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
 
-const PHASES_AROUND_WORK: [Phase; 7] =
-    [Phase::Create, Phase::Queue, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown, Phase::Reap];
 /// Duration of one request and reply through pipes, in nanoseconds: two wake-ups and four system
 /// calls.
 const ROUND_TRIP_NS: f64 = 30_000.0;
@@ -30,7 +28,7 @@ pub(super) fn keep_work(
     more: f64,
     adjustments: &mut Adjustments,
 ) -> f64 {
-    for phase in PHASES_AROUND_WORK {
+    for phase in Phase::TAX {
         adjustments.scale(launch, phase, 0.0);
     }
     adjustments.drop_supervision(launch);
