@@ -280,16 +280,22 @@ fn creations_that_were_not_seen_go_with_their_launches() {
     let (whole, launches) = serial(20);
     let saved = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]).saving()[0].0;
     let mut partial = as_ptrace(&whole, true);
-    let saved_if_measured = |create: f64, partial: &mut Recorded| {
-        partial.0.calibration =
-            vec![Calibration { what: Constant::ForkCreate, ns: create, low_ns: None, high_ns: None }];
+    let saved_if_both = |create: f64, exit: f64, partial: &mut Recorded| {
+        let both = [(Constant::ForkCreate, create), (Constant::ForkExit, exit)];
+        partial.0.calibration = both.map(|(what, ns)| Calibration { what, ns, low_ns: None, high_ns: None }).to_vec();
         predict_partial(partial, Change::Remove, &launches).saving().map(|time| time.0)
     };
+    let saved_if_measured = |create, partial: &mut Recorded| saved_if_both(create, 0.0, partial);
     let [expected, _, high] = saved_if_measured(Spans::USUAL.create as f64, &mut partial);
     assert!(expected.abs_diff(saved) < saved / 100, "{expected} of {saved}");
     let [nothing, _, high_of_nothing] = saved_if_measured(0.0, &mut partial);
     assert!(nothing + 20 * Spans::USUAL.create <= expected + 1_000, "{nothing} and {expected}");
     assert!(high >= saved && high_of_nothing >= saved, "{high} and {high_of_nothing}");
+    // After the end of the launch before, the parent also reaps it.
+    let both = Spans::USUAL.create as f64;
+    let [with_reaping, ..] = saved_if_both(both, both + 20_000.0, &mut partial);
+    let more = with_reaping.saturating_sub(expected);
+    assert!(more.abs_diff(19 * 20_000) < 10_000, "{more} more than {expected}");
 }
 
 /// A script of `#!/usr/bin/env bash`: the tracer sees only the end of an exec in place of another program. The CPU time since then tells

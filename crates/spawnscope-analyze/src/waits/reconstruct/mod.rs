@@ -8,7 +8,7 @@ mod events;
 mod fill;
 mod ties;
 
-use events::{ChildEvents, child_events};
+use events::{ChildEventKind, ChildEvents, child_events};
 
 use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
@@ -91,28 +91,45 @@ fn slice(task: TaskId, on: Nanos, off: Nanos, reason: LeftCpu) -> SliceRow {
 /// the creation is known.
 fn creations(recording: &Recording, forest: &Forest<'_>, events: &ChildEvents) -> Vec<Creation> {
     let measured = |what| Nanos(recording.measured_ns(what).unwrap_or_default() as u64);
-    let [fork, vfork, copy] = [Constant::ForkCreate, Constant::VforkCreate, Constant::PageCopy].map(measured);
+    let creating = [Constant::ForkCreate, Constant::VforkCreate].map(measured);
+    let [fork_exit, vfork_exit] = [Constant::ForkExit, Constant::VforkExit].map(measured);
+    let reaping = [fork_exit.max(creating[0]), vfork_exit.max(creating[1])];
+    let copy = measured(Constant::PageCopy);
     let mut all = vec![Creation::default(); forest.launches.len()];
     for parent in 0..forest.launches.len() {
         let spans = before_creations(forest, events, parent);
         // Creations by one parent take about the same time, and the parent may do other work before some of them.
-        let mut sorted: Vec<Nanos> = spans.iter().map(|(_, span)| *span).collect();
+        let mut sorted: Vec<Nanos> = spans.iter().map(|before| before.span).collect();
         sorted.sort_unstable();
         let Some(median) = sorted.get(sorted.len().saturating_sub(1) / 2) else { continue };
-        for (child, span) in spans {
+        let mut copied = 0;
+        for BeforeCreation { child, span, is_after_end } in spans {
+            let launch = &forest.launches[child];
             let longest = span.min(*median);
-            let is_vfork = matches!(forest.launches[child].mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn));
-            let copied = forest.launches[child].parent_rss_bytes.get().unwrap_or_default();
-            let fork = Nanos(fork.0 + copy.0.saturating_mul(copied >> 20));
-            all[child] = Creation { supposed: longest.min(if is_vfork { vfork } else { fork }), longest };
+            // After the end of a child, its parent also reaps it, and its pages have to be made writable again. This
+            // takes about as long as the end of the child that was measured with the creation.
+            let [fork, vfork] = if is_after_end { reaping } else { creating };
+            // The memory is not read again before creations that cannot take long.
+            copied = launch.parent_rss_bytes.get().unwrap_or(copied);
+            let is_vfork = matches!(launch.mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn));
+            let usual = if is_vfork { vfork } else { Nanos(fork.0 + copy.0.saturating_mul(copied >> 20)) };
+            all[child] = Creation { supposed: longest.min(usual), longest };
         }
     }
     all
 }
 
-/// Returns the children of a parent whose creation is unknown, each with the time since the last
-/// known event of the parent or of its children.
-fn before_creations(forest: &Forest<'_>, events: &ChildEvents, parent: usize) -> Vec<(usize, Nanos)> {
+/// What is known about the time of a parent before it created a child.
+struct BeforeCreation {
+    child: usize,
+    /// The time since the last known event of the parent or of its children.
+    span: Nanos,
+    /// Whether this event was the end of a child.
+    is_after_end: bool,
+}
+
+/// Returns the children of a parent whose creation is unknown.
+fn before_creations(forest: &Forest<'_>, events: &ChildEvents, parent: usize) -> Vec<BeforeCreation> {
     let events_of_children = events.items_of(parent);
     let launch = &forest.launches[parent];
     let mut before = launch.start();
@@ -121,11 +138,14 @@ fn before_creations(forest: &Forest<'_>, events: &ChildEvents, parent: usize) ->
         let at = &forest.launches[child].instants;
         let Some(created) = at.created.get() else { continue };
         let earlier = events_of_children.partition_point(|event| event.at < created);
+        let event = earlier.checked_sub(1).map(|index| events_of_children[index]);
         let execs = launch.execs_until(created).last().and_then(|exec| exec.returned.get());
-        let last = [before, earlier.checked_sub(1).map(|index| events_of_children[index].at), execs];
+        let last = [before, event.map(|event| event.at), execs];
         let last = last.into_iter().flatten().filter(|at| *at <= created).max();
         if let Some(last) = last.filter(|_| at.create.get().is_none()) {
-            spans.push((child, created.since(last).since(forest.stopped(parent, last, created))));
+            let is_after_end = event.is_some_and(|event| event.kind == ChildEventKind::Ended && event.at == last);
+            let span = created.since(last).since(forest.stopped(parent, last, created));
+            spans.push(BeforeCreation { child, span, is_after_end });
         }
         before = Some(created);
     }
