@@ -3,6 +3,7 @@
 
 use std::ffi::c_long;
 use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 
@@ -20,7 +21,7 @@ pub struct Status {
 
 impl Status {
     pub fn read(pid: Pid) -> Option<Status> {
-        Status::parse(&fs::read(format!("/proc/{}/status", pid.0)).ok()?)
+        Status::parse(&contents(pid, "status").ok()?)
     }
 
     fn parse(text: &[u8]) -> Option<Status> {
@@ -56,6 +57,13 @@ impl Status {
     }
 }
 
+/// Reads a file of a process. `fs::read` would ask for its size, which is 0, and begin with pieces of a few bytes.
+pub fn contents(process: Pid, name: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(8192);
+    File::open(format!("/proc/{}/{name}", process.0))?.take(u64::MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Returns the value of a field of a file with lines such as `Name: value`.
 pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
@@ -68,12 +76,12 @@ pub fn field_bytes(text: &str, name: &str) -> Option<u64> {
 }
 
 pub fn resident_bytes(process: Pid) -> Option<u64> {
-    let text = fs::read(format!("/proc/{}/status", process.0)).ok()?;
+    let text = contents(process, "status").ok()?;
     field_bytes(&String::from_utf8_lossy(&text), "VmRSS")
 }
 
 pub fn status_field(thread: Pid, name: &str) -> Option<String> {
-    let text = fs::read(format!("/proc/{}/status", thread.0)).ok()?;
+    let text = contents(thread, "status").ok()?;
     field(&String::from_utf8_lossy(&text), name).map(str::to_owned)
 }
 

@@ -38,9 +38,10 @@ pub(super) fn are_counted() -> bool {
     own.and_then(|own| read_counters(&own)).is_some_and(|counters| counters.arrivals > 0)
 }
 
-/// Returns how long the first thread of a process has waited for a CPU so far.
-pub(super) fn time_in_run_queue(process: Pid) -> Option<Nanos> {
-    Some(Nanos(read_counters(&open_schedstat(process)?)?.delayed))
+/// Returns how long the first thread of a process has waited for a CPU so far. `schedstat`: the file with its counters, if it is open.
+pub(super) fn time_in_run_queue(process: Pid, schedstat: Option<File>) -> Option<Nanos> {
+    let schedstat = schedstat.or_else(|| open_schedstat(process))?;
+    Some(Nanos(read_counters(&schedstat)?.delayed))
 }
 
 pub(super) fn open_schedstat(process: Pid) -> Option<File> {

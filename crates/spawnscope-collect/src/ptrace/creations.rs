@@ -51,7 +51,8 @@ impl Tracing {
                 process.execs = parent.execs;
                 let worked = self.waits.on_launch(parent.pid, creator, child, process.shares_memory);
                 // Only a large parent creates slowly.
-                let may_be_large = is_separate && worked.is_none_or(|worked| worked >= MIN_SLOW_CREATION);
+                let may_be_large =
+                    is_separate && !process.shares_memory && worked.is_none_or(|worked| worked >= MIN_SLOW_CREATION);
                 parent_rss_bytes = may_be_large.then(|| procfs::resident_bytes(parent.pid)).flatten();
             }
             self.install_in_creator(creator, parent.launch);

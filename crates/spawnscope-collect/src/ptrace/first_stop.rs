@@ -19,7 +19,7 @@ pub(super) struct FirstStop {
     /// How long it was in the run queue until the stop.
     waited: Nanos,
     /// The file with its counters, if few files are open: a process that never stops again would keep it.
-    schedstat: Option<File>,
+    pub(super) schedstat: Option<File>,
 }
 
 impl FirstStop {

@@ -94,9 +94,9 @@ impl Tracing {
     /// Returns how long a process was off its CPU since its last stop or since its program has begun, in nanoseconds, and when that was, without
     /// its waits for a CPU. `None` if it was hardly. Reports waits for a CPU of a program that has launched nothing.
     fn time_off(&mut self, tid: Pid, thread: Thread, at: Nanos) -> Option<(Nanos, u64)> {
-        let process =
-            self.processes.process(thread.launch).filter(|process| process.pid == tid && !process.had_threads)?;
-        let begun = process.begun;
+        let process = self.processes.process(thread.launch);
+        let process = process.filter(|process| process.pid == tid && !process.had_threads)?;
+        let (begun, schedstat) = (process.begun, process.schedstat.take());
         let (from, idle) = if let Some(slice) = self.waits.time_off_since_last_stop(tid) {
             let slice = slice?;
             (slice.on?, at.since(slice.off).0)
@@ -107,7 +107,7 @@ impl Tracing {
                 return None;
             }
             // Before the program has begun, the process waited as well, but hardly as long.
-            let delayed = off.min(time_in_run_queue(tid).unwrap_or_default());
+            let delayed = off.min(time_in_run_queue(tid, schedstat).unwrap_or_default());
             if delayed.0 >= MIN_OFF_NS {
                 let slice = Slice::new(Nanos(at.0 - delayed.0), LeftCpu::Preempted);
                 self.report(at, thread.launch, thread.task, EventKind::Slice(slice));

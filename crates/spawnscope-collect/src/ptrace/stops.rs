@@ -36,6 +36,7 @@ impl Tracing {
         {
             process.first_run =
                 first_stop.first_run(tid, matches!(stop, Stop::SystemCall | Stop::Signal(libc::SIGURG)));
+            process.schedstat = first_stop.schedstat;
             if let Some(first_run) = process.first_run {
                 self.stop_times.move_first(thread.task, first_run);
             }
@@ -92,6 +93,7 @@ impl Tracing {
         let call = setup.and_then(|setup| setup.exec);
         let (has_bypassed_detour, has_passed_detour) = (is_detoured && call.is_none(), is_detoured && call.is_some());
         let first_run = process.first_run.take();
+        let is_judged = image.as_ref().zip(call.as_ref()).is_some_and(|(image, call)| image.path == call.path);
         let executed = describe(pid, image.as_ref(), call, first_run);
         let path = executed.path.clone();
         let program = executed.interpreter.clone().unwrap_or_else(|| path.clone());
@@ -102,8 +104,10 @@ impl Tracing {
         if let Some(first) = self.processes.thread_mut(pid) {
             (first.is_new, first.has_exited) = (false, false);
         }
+        // The entry of the exec has shown whether the file gives privilege, but not whether a script's interpreter does.
+        let cannot_lose_privilege = self.keeps_privilege || is_judged && executed.interpreter.is_none();
         self.report(at, launch, thread.task, EventKind::Executed(executed));
-        if !self.keeps_privilege && programs::has_lost_privilege(pid) {
+        if !cannot_lose_privilege && programs::has_lost_privilege(pid) {
             return self.restore_privilege(pid, &path, image.as_ref());
         }
         self.begin_load(pid, thread, image.as_ref(), program);

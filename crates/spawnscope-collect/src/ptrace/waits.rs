@@ -148,6 +148,10 @@ impl Waits {
 
     /// Call when a process enters an exec.
     pub(super) fn on_exec_entered(&mut self, child: Pid) {
+        if self.creators.contains_key(&child) {
+            // Its parent waits in vfork.
+            return;
+        }
         let awaited = self.blocked_parent(child, |watched, call, process| {
             let is_known = watched.executing.is_some_and(|executing| executing.child == child);
             (!is_known && blocked::reads_other_pipe(call, process, child)).then_some(EndedBy::Output)

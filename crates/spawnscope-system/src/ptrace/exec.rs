@@ -10,7 +10,6 @@
 //! In some programs, such as those in Go, one function makes all system calls, and its callers load the numbers. Then the instruction
 //! before the call of that function becomes the jump. Its detour sends the signal before the call, which must be traced.
 
-use std::fs;
 use std::io;
 use std::ops::Range;
 
@@ -19,7 +18,7 @@ use super::registers::{CallInfo, CallStop, Registers};
 use super::request::{poke, write};
 #[cfg(target_arch = "aarch64")]
 use crate::arch::movz;
-use crate::memory;
+use crate::{memory, procfs};
 use spawnscope_data::event::Pid;
 
 const WORD_BYTES: usize = size_of::<u64>();
@@ -139,7 +138,12 @@ impl ExecDetour {
 
     /// Installs the detours in a stopped process that has the same memory as the one for which they were prepared.
     pub fn install(&self, process: Pid) -> io::Result<()> {
-        self.0.iter().flatten().try_for_each(|detour| detour.install(process))
+        // They are one after another, the last one first.
+        let detours = || self.0.iter().rev().flatten();
+        let code: Option<Vec<_>> = detours().map(CallDetour::code).collect();
+        let code = code.ok_or_else(|| io::Error::other("the call is too far away"))?;
+        write(process, detours().map(|detour| detour.start).min().unwrap_or_default(), &code.concat())?;
+        detours().try_for_each(|detour| poke(process, detour.call, detour.words[1]))
     }
 
     /// Removes the jumps to the detours from a stopped process. The detours remain, because a thread may be in them.
@@ -187,12 +191,6 @@ impl CallDetour {
         word[..jump.len()].copy_from_slice(&jump);
         Some(CallDetour { call, number, is_ahead, words: [original, u64::from_ne_bytes(word)], start })
     }
-
-    fn install(&self, process: Pid) -> io::Result<()> {
-        let code = self.code().ok_or_else(|| io::Error::other("the call is too far away"))?;
-        write(process, self.start, &code)?;
-        poke(process, self.call, self.words[1])
-    }
 }
 
 pub(super) struct Mapping {
@@ -208,7 +206,8 @@ impl Mapping {
 }
 
 pub(super) fn code_of(process: Pid) -> Vec<Mapping> {
-    let maps = fs::read_to_string(format!("/proc/{}/maps", process.0)).unwrap_or_default();
+    let maps = procfs::contents(process, "maps").unwrap_or_default();
+    let maps = String::from_utf8_lossy(&maps);
     let hexadecimal = |digits| u64::from_str_radix(digits, 16).ok();
     let code = maps.lines().filter_map(|line| {
         let mut words = line.split_ascii_whitespace();

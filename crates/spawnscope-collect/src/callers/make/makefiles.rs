@@ -83,11 +83,12 @@ impl Makefiles {
         } else {
             plain_path.to_owned()
         };
-        let file = open(&path)?;
-        let found = stamp(&file.metadata().ok()?);
-        if let Some(known) = self.0.get(&path).filter(|known| known.stamp == found) {
+        let is_same = |known: &Makefile| path.metadata().is_ok_and(|found| stamp(&found) == known.stamp);
+        if let Some(known) = self.0.get(&path).filter(|known| is_same(known)) {
             return Some(Arc::clone(known));
         }
+        let file = open(&path)?;
+        let found = stamp(&file.metadata().ok()?);
         let mut text = Vec::new();
         file.take(MAX_BYTES).read_to_end(&mut text).ok()?;
         if self.0.len() >= MAX_CACHED {

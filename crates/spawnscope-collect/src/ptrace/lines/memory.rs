@@ -95,9 +95,13 @@ impl Memory {
             self.add(address, 1, true);
             position(self)
         });
-        let Some(index) = index else { return &[] };
+        let index = index.unwrap_or_else(|| {
+            // A reader that takes each word of a stack for an address tries some of them often.
+            self.pages.push(Page { address, at: self.bytes.len(), length: 0, is_used: false });
+            self.pages.len() - 1
+        });
         let page = &mut self.pages[index];
-        page.is_used = true;
+        page.is_used = page.length > 0;
         self.bytes[page.at..][..page.length].get(within..).unwrap_or_default()
     }
 
