@@ -6,12 +6,14 @@
 //! call, and when the call has failed (`spawnscope_system::ptrace::ExecDetour`).
 
 use spawnscope_data::event::{LaunchId, Nanos, Pid};
+use spawnscope_system::memory;
 use spawnscope_system::ptrace::unblocking::{
     blocks_all_signals, changes_mask, is_unblocking, mask_query, passes_signal, passes_through, sets_signal,
     stop_at_unblocking, stop_at_unblocking_after_query,
 };
-use spawnscope_system::ptrace::{CallInfo, CallStop, ExecDetour, ExecPoint};
+use spawnscope_system::ptrace::{CallInfo, CallStop, ExecDetour, ExecPoint, detoured_entry};
 
+use super::image::MAX_PATH;
 use super::processes::Thread;
 use super::tracing::Tracing;
 
@@ -31,6 +33,15 @@ pub(super) struct ExecCall {
     pub(super) enter: Nanos,
     pub(super) enter_cpu: Option<Nanos>,
     pub(super) path: Vec<u8>,
+}
+
+impl ExecCall {
+    /// The call that a thread leaves in a detour, in which it has not stopped at the entry, because there is no file.
+    fn left(tid: Pid) -> Option<ExecCall> {
+        let (enter, path) = detoured_entry(tid)?;
+        let path = memory::read_string(tid, path, MAX_PATH).unwrap_or_default();
+        Some(ExecCall { enter, enter_cpu: None, path })
+    }
 }
 
 /// How the children of a process stop before their exec.
@@ -193,8 +204,13 @@ impl Tracing {
     pub(super) fn detoured_call(&mut self, tid: Pid, thread: Thread, signal: i32) -> Option<CallStop> {
         let process = self.processes.process(thread.launch)?;
         let call = process.execs.installed()?.call_at(tid, signal)?;
-        if let (CallStop::Neither, Some(setup)) = (call, &mut process.setup) {
-            setup.unblocking = Unblocking::Past;
+        let is_first_thread = process.pid == tid;
+        if let Some(setup) = &mut process.setup {
+            match call {
+                CallStop::Neither => setup.unblocking = Unblocking::Past,
+                CallStop::Leaves(_) if is_first_thread && setup.exec.is_none() => setup.exec = ExecCall::left(tid),
+                _ => {}
+            }
         }
         Some(call)
     }

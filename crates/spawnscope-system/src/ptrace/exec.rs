@@ -1,8 +1,9 @@
 //! Stops a new process only at its execs. The instruction of the C library that loads the number of execve becomes a
 //! jump to a few of our own instructions, the detour. They send the thread a signal that is ignored by default
 //! (`entry::SIGNAL`), call execve, and send the signal again if it returns, which means that it has failed. A tracer sees
-//! the signals, with the call in the registers; without a tracer, they have no effect. ptrace gets a detour, too, because
-//! a child may ask to be traced before its exec.
+//! the signals, with the call in the registers; without a tracer, they have no effect. If there is no file of this name,
+//! as in most directories of PATH, the first signal is left out. ptrace gets a detour, too, because a child may ask to be
+//! traced before its exec.
 //!
 //! The detours are written to the unused end of the last page of the same code, since a jump does not reach the vDSO.
 //! Only the memory of the process changes, not the file. fork copies the changes; exec discards them.
@@ -19,13 +20,13 @@ use super::request::{poke, write};
 #[cfg(target_arch = "aarch64")]
 use crate::arch::movz;
 use crate::{memory, procfs};
-use spawnscope_data::event::Pid;
+use spawnscope_data::event::{Nanos, Pid};
 
 const WORD_BYTES: usize = size_of::<u64>();
 /// The calls that get a detour: execve and ptrace.
 const NUMBERS: [u8; 2] = [libc::SYS_execve as u8, libc::SYS_ptrace as u8];
 const MAX_CALLS: usize = 2;
-const DETOUR_BYTES: usize = 104;
+const DETOUR_BYTES: usize = 136;
 /// Number of bytes of the stack that are searched for the caller of a function that makes system calls.
 const MAX_FRAMES_BYTES: usize = 1024;
 /// Number of bytes on both sides of an instruction among which the function around it usually is.
@@ -164,12 +165,22 @@ impl ExecDetour {
             let offset = registers.instruction().checked_sub(detour.start)?;
             match usize::try_from(offset).ok()? {
                 AHEAD_AT if detour.is_ahead => Some(CallStop::Neither),
-                ENTERED_AT => Some(CallStop::Enters(detour.number.into(), registers.detoured_arguments())),
+                offset if offset == entered_at(detour.number) => {
+                    Some(CallStop::Enters(detour.number.into(), registers.detoured_arguments()))
+                }
                 LEFT_AT => Some(CallStop::Leaves(registers.detoured_result())),
                 _ => None,
             }
         })
     }
+}
+
+/// Returns when a thread that leaves an execve in a detour has entered it, and its first argument. `None` if the detour does
+/// not store the time.
+pub fn detoured_entry(thread: Pid) -> Option<(Nanos, u64)> {
+    let registers = Registers::read(thread).ok()?;
+    let [path, ..] = registers.detoured_arguments();
+    Some((registers.detoured_time(thread)?, path))
 }
 
 /// Whether one of the next instructions calls a function, whose address is relative to the code.
@@ -250,12 +261,15 @@ fn jump(from: u64, to: u64) -> Option<[u8; 5]> {
 /// Offset in a detour ahead of a call of the instruction after the signal.
 #[cfg(target_arch = "x86_64")]
 const AHEAD_AT: usize = 31;
-/// Offsets in a detour of the instructions after the first and the second signal.
+/// Returns the offset in a detour of the instruction after the first signal.
 #[cfg(target_arch = "x86_64")]
-const ENTERED_AT: usize = 38;
-/// See `ENTERED_AT`.
+fn entered_at(number: u8) -> usize {
+    if libc::c_long::from(number) == libc::SYS_execve { 38 + SKIP_MISSING.len() } else { 38 }
+}
+
+/// Offset in a detour of execve of the instruction after the second signal.
 #[cfg(target_arch = "x86_64")]
-const LEFT_AT: usize = 75;
+const LEFT_AT: usize = 75 + SKIP_MISSING.len();
 
 #[cfg(target_arch = "x86_64")]
 impl Registers {
@@ -266,12 +280,32 @@ impl Registers {
     fn detoured_result(&self) -> i64 {
         self.0.r10.cast_signed()
     }
+
+    fn detoured_time(&self, thread: Pid) -> Option<Nanos> {
+        let bytes = memory::read(thread, self.0.rsp - TIME_BELOW, 2 * WORD_BYTES);
+        let [seconds, nanos] = [0, WORD_BYTES].map(|at| memory::number_at(&bytes, at).map(u64::from_ne_bytes));
+        Some(Nanos(seconds? * 1_000_000_000 + nanos?))
+    }
 }
 
 /// tkill(gettid(), SIGNAL): mov eax, SYS_gettid; syscall; mov edi, eax; mov esi, SIGNAL; mov eax, SYS_tkill; syscall.
 #[cfg(target_arch = "x86_64")]
 pub(super) const SEND: [u8; 21] =
     [0xb8, 186, 0, 0, 0, 0x0f, 5, 0x89, 0xc7, 0xbe, SIGNAL, 0, 0, 0, 0xb8, 200, 0, 0, 0, 0x0f, 5];
+
+/// Where the time is at which an execve was entered, in bytes below the stack pointer. The kernel leaves 128 bytes there unchanged.
+#[cfg(target_arch = "x86_64")]
+const TIME_BELOW: u64 = 24;
+
+/// Stores the time, and skips `SEND` if there is no file at the path in r8. Leaves the flags unchanged.
+#[cfg(target_arch = "x86_64")]
+const SKIP_MISSING: [u8; 33] = [
+    0x6a, 1, 0x5f, 0x48, 0x8d, 0x74, 0x24, 0xe8, // push CLOCK_MONOTONIC; pop rdi; lea rsi, [rsp - 24]
+    0xb8, 228, 0, 0, 0, 0x0f, 5, // mov eax, SYS_clock_gettime; syscall
+    0x4c, 0x89, 0xc7, 0x6a, 0, 0x5e, // mov rdi, r8; push F_OK; pop rsi
+    0xb8, 21, 0, 0, 0, 0x0f, 5, // mov eax, SYS_access; syscall
+    0x8d, 0x48, 2, 0xe3, 21, // lea ecx, [rax + ENOENT]; jrcxz
+];
 
 #[cfg(target_arch = "x86_64")]
 impl CallDetour {
@@ -304,8 +338,10 @@ impl CallDetour {
             0x41, 0x5a, 0x41, 0x59, 0x41, 0x58, // pop r10, r9, r8
             0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0, // lea rsp, [rsp + 128]
         ];
-        let mut code = [&before[..], &SEND, &restored, &call_of(self.number)].concat();
-        if libc::c_long::from(self.number) == libc::SYS_execve {
+        let is_exec = libc::c_long::from(self.number) == libc::SYS_execve;
+        let skip: &[u8] = if is_exec { &SKIP_MISSING } else { &[] };
+        let mut code = [&before, skip, &SEND, &restored, &call_of(self.number)].concat();
+        if is_exec {
             code.extend([0x49, 0x89, 0xc2]); // mov r10, rax
             code.extend(SEND);
             code.extend([0x4c, 0x89, 0xd0]); // mov rax, r10
@@ -347,10 +383,13 @@ fn jump(from: u64, to: u64) -> Option<[u8; 4]> {
     is_near.then(|| (0x1400_0000 | distance as u32 & 0x03ff_ffff).to_le_bytes())
 }
 
-/// Offsets in a detour of the instructions after the first and the second signal.
+/// Returns the offset in a detour of the instruction after the first signal.
 #[cfg(target_arch = "aarch64")]
-const ENTERED_AT: usize = 9 * 4;
-/// See `ENTERED_AT`.
+fn entered_at(_: u8) -> usize {
+    9 * 4
+}
+
+/// Offset in a detour of execve of the instruction after the second signal.
 #[cfg(target_arch = "aarch64")]
 const LEFT_AT: usize = 19 * 4;
 
@@ -362,6 +401,10 @@ impl Registers {
 
     fn detoured_result(&self) -> i64 {
         self.0.regs[11].cast_signed()
+    }
+
+    fn detoured_time(&self, _: Pid) -> Option<Nanos> {
+        None
     }
 }
 

@@ -38,7 +38,7 @@ use std::marker::PhantomData;
 pub use self::again::execute_again;
 pub use self::entry::{Entry, EntryDetour};
 pub use self::event::{Creation, Event, Stop};
-pub use self::exec::{ExecDetour, ExecPoint};
+pub use self::exec::{ExecDetour, ExecPoint, detoured_entry};
 pub use self::registers::{CallInfo, CallStop, NATIVE_AUDIT_ARCH, Registers};
 pub use self::request::{Options, Resume};
 use self::request::{interrupt, resume, seize};

@@ -90,6 +90,18 @@ fn a_process_of_a_pipeline_has_few_stops_before_its_exec() {
     assert_few_stops(&["dash", "-c", script], 12);
 }
 
+/// Most directories of PATH lack the program: one stop each.
+#[apply(live_test)]
+#[needs(Python)]
+fn a_search_in_path_has_few_stops() {
+    let script = "import os\n\
+                  os.environ['PATH'] = ':'.join(f'/missing/{n}' for n in range(10)) + ':/usr/bin'\n\
+                  for _ in range(4):\n\
+                  \x20   argv = ['grep', '^voluntary', '/proc/self/status']\n\
+                  \x20   os.waitpid(os.posix_spawnp(argv[0], argv, os.environ), 0)\n";
+    assert_few_stops(&["/usr/bin/python3", "-S", "-c", script], 20);
+}
+
 /// Node blocks only some signals, and has several threads. A child makes some 40 calls, and waits for memory that it shares.
 #[apply(live_test)]
 #[needs(Node)]
