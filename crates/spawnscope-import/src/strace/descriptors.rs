@@ -42,7 +42,7 @@ impl Pipe {
         let acts = [(Awaited::Written, &self.written), (Awaited::Read, &self.read), (Awaited::Closed, &self.closed)];
         let others = acts.iter().filter_map(|(kind, act)| act.get().map(|(task, at)| (*kind, task, at)));
         let can_end = |(kind, task, at): &(Awaited, TaskId, Nanos)| {
-            // A process that exits or executes a program closes its files some time after it began to.
+            // A process that exits or executes a program closes its files some time after it began.
             let since = if *kind == Awaited::Closed { Nanos(from.0.saturating_sub(MAX_CLOSING.0)) } else { from };
             *task != waiter && (awaited == *kind || awaited == Awaited::Any) && (since..=to).contains(at)
         };
