@@ -160,9 +160,8 @@ impl WhatIf<'_, '_> {
         let error = self.replay.error();
         // At most the whole saving is uncertain.
         let costs = (uncertainty / savings.iter().flatten().sum::<f64>().max(1.0)).min(1.0);
-        let repeatability = self.constants.repeatability;
         let costs = costs.hypot(adjustments.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
-        let polling = self.timelines.polling_uncertainty;
+        let (polling, repeatability) = (self.timelines.polling_uncertainty, self.constants.repeatability);
         let margins = Margins::new([predicted, wall - predicted], &savings, costs, error, polling, repeatability);
         let saved = (wall - predicted).max(0.0);
         let unknown = self.unknown_waits(&adjustments, &changed, saved, predicted);
