@@ -66,6 +66,7 @@ pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
         || program.ends_with(b"-config")
         || subcommands.is_some_and(|(_, all)| subcommand_of(exec).is_some_and(|subcommand| all.contains(subcommand)))
         || is_about_itself(exec)
+        || program == b"date" && names_instant(exec)
         || arguments.any(|argument| argument.starts_with(b"-print-") || argument == b"--print");
     if is_same {
         return Some(Answer::Same);
@@ -93,6 +94,20 @@ pub(crate) fn reads_repository(exec: &Exec<'_>) -> bool {
         b"describe" | b"symbolic-ref" => true,
         _ => GIT_READS.contains(subcommand),
     }
+}
+
+/// Whether date formats an instant that its arguments name completely, such as `-d @0` or `-d 2020-01-31`, and not the present time.
+fn names_instant(exec: &Exec<'_>) -> bool {
+    let mut arguments = exec.arguments().skip(1).filter(|argument| !argument.starts_with(b"+") && *argument != b"-u");
+    let Some(first) = arguments.next() else { return false };
+    let value = [&b"--date="[..], b"-d"].iter().find_map(|option| first.strip_prefix(*option));
+    let value = value.and_then(|value| if value.is_empty() { arguments.next() } else { Some(value) });
+    let is_instant = value.is_some_and(|value| {
+        let is_day = value.len() >= 10 && value[4] == b'-' && value[7] == b'-';
+        (value.starts_with(b"@") || is_day)
+            && value.iter().all(|byte| byte.is_ascii_digit() || b"@-:. TZ".contains(byte))
+    });
+    is_instant && arguments.next().is_none()
 }
 
 /// Whether the only argument asks a program about itself.

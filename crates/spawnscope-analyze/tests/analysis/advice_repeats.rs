@@ -24,6 +24,7 @@ fn advice_on_repeats(parent: &[&str], lines: &[&[&str]], wait: u16) -> AdviceLis
 }
 
 const BASH: &[&str] = &["/bin/bash", "deploy.sh"];
+const SH: &[&str] = &["/bin/sh", "x.sh"];
 const PYTHON: &[&str] = &["/usr/bin/python3.11", "deploy.py"];
 
 #[test]
@@ -40,6 +41,18 @@ fn a_program_with_the_same_arguments_is_launched_once() {
     assert_eq!(both.len(), 2, "{found:?}");
     assert!(both.iter().all(|advice| fix_of(advice).contains("functools.cache")));
     assert!(!both.iter().any(|advice| fix_of(advice).contains("$(")), "nothing for shells");
+}
+
+#[test]
+fn only_the_date_of_a_named_instant_stays_the_same() {
+    for same in [&["date", "-u", "-d", "2020-01-31", "+%s"][..], &["date", "--date=2020-01-31T00:00Z"]] {
+        assert!(!is_silent(&advice_on_repeats(SH, &[same], READ), "once"), "{same:?}");
+    }
+    for other in [&["date", "-d", "2020-01-31 next day"][..], &["date", "-d", "12:00"], &["date", "-r", "f"]] {
+        assert!(is_silent(&advice_on_repeats(SH, &[other], READ), "once"), "{other:?}");
+    }
+    let now = advice_on_repeats(SH, &[&["date", "+%F %T"]], READ);
+    assert_eq!(fix_of(&now.worth[0]), "ask once and keep the time, where it need not be exact to the line");
 }
 
 #[test]
