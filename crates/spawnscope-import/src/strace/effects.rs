@@ -95,7 +95,7 @@ impl Tracker {
             b"wait4" | b"waitpid" | b"waitid" => self.wait_for_child(tid, call, start, until),
             b"futex" => self.futex(tid, call, start, until),
             b"nanosleep" | b"clock_nanosleep" => {
-                self.wait_until(tid, call, start, until, None, Some((Waker::Interrupt, until)))
+                self.wait_until(tid, call, start, until, None, Some((Waker::Interrupt, until)));
             }
             b"sched_getaffinity" => self.allowed_cpus = self.allowed_cpus.or_else(|| cpus_in(call.argument(2))),
             name => match kind(name) {

@@ -21,7 +21,7 @@ mod work;
 
 use std::path::PathBuf;
 
-use spawnscope_data::event::{Event, Missing, Nanos};
+use spawnscope_data::event::{Calibration, Event, Missing, Nanos};
 use spawnscope_data::rows::Scope;
 
 use super::error::ImportError;
@@ -129,8 +129,7 @@ impl Source for Log {
             scans: None,
             missing: self.missing(),
             lost: 0,
-            // Without most calls (`-e`), the times between calls are not the tracer's.
-            calibration: if self.tracker.has_loader_calls { self.tracker.pace.constants() } else { Vec::new() },
+            calibration: self.calibration(),
         }
     }
 }
@@ -141,12 +140,17 @@ const NOT_ESTIMATED: &str =
     "strace slows launches 2 to 20 times: times and savings are those of the log, and its cost is unknown";
 
 impl Log {
+    /// Returns the cost of calls. Without most calls (`-e`), the times between them are not the tracer's.
+    fn calibration(&self) -> Vec<Calibration> {
+        if self.tracker.has_loader_calls { self.tracker.pace.constants() } else { Vec::new() }
+    }
+
     /// Returns what this log does not contain.
     fn missing(&self) -> Vec<(&'static str, &'static str)> {
         let mut all = vec![
             (Missing::SCHEDULER, "CPU times, waits for a CPU, and what ends some waits"),
             (Missing::FIRST_WAITS, "queue"),
-            (Missing::UNTRACED_TIMES, if self.tracker.has_loader_calls { ESTIMATED } else { NOT_ESTIMATED }),
+            (Missing::UNTRACED_TIMES, if self.calibration().is_empty() { NOT_ESTIMATED } else { ESTIMATED }),
         ];
         if self.tracker.has_unseen_creations {
             all.push(("calls that create processes, and waits", "create and setup, and parents are assumed to wait"));
