@@ -42,7 +42,7 @@ impl Pipe {
         let acts = [(Awaited::Written, &self.written), (Awaited::Read, &self.read), (Awaited::Closed, &self.closed)];
         let others = acts.iter().filter_map(|(kind, act)| act.get().map(|(task, at)| (*kind, task, at)));
         let can_end = |(kind, task, at): &(Awaited, TaskId, Nanos)| {
-            // A process that exits or executes a program closes its files some time after it began.
+            // A process that exits or executes a program closes its files some time later.
             let since = if *kind == Awaited::Closed { Nanos(from.0.saturating_sub(MAX_CLOSING.0)) } else { from };
             *task != waiter && (awaited == *kind || awaited == Awaited::Any) && (since..=to).contains(at)
         };
@@ -143,21 +143,17 @@ impl Descriptors {
 
     /// Closes what an exec closes.
     pub fn exec(&mut self, act: (TaskId, Nanos)) {
-        let closed: Vec<i64> = self.closed_by_exec().map(|(number, _)| *number).collect();
+        let closed: Vec<i64> = self.closed_by_exec().collect();
         closed.into_iter().for_each(|descriptor| self.close(descriptor, act));
     }
 
     /// An exec that may succeed begins.
     pub fn begin_exec(&self, act: (TaskId, Nanos)) {
-        for (_, descriptor) in self.closed_by_exec() {
-            if let File::Pipe(pipe) = &descriptor.file {
-                pipe.closed.set(Some(act));
-            }
-        }
+        self.closed_by_exec().filter_map(|number| self.pipe(number)).for_each(|pipe| pipe.closed.set(Some(act)));
     }
 
-    fn closed_by_exec(&self) -> impl Iterator<Item = (&i64, &Descriptor)> {
-        self.0.iter().filter(|(_, descriptor)| descriptor.closes_at_exec)
+    fn closed_by_exec(&self) -> impl Iterator<Item = i64> {
+        self.0.iter().filter(|(_, descriptor)| descriptor.closes_at_exec).map(|(number, _)| *number)
     }
 }
 

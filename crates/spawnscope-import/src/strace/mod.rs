@@ -140,7 +140,7 @@ const NOT_ESTIMATED: &str =
     "strace slows launches 2 to 20 times: times and savings are those of the log, and its cost is unknown";
 
 impl Log {
-    /// Returns the cost of calls. Without most calls (`-e`), the times between them are not the tracer's.
+    /// Returns the cost of calls. Without most calls (`-e`), the times between them are work.
     fn calibration(&self) -> Vec<Calibration> {
         if self.tracker.has_loader_calls { self.tracker.pace.constants() } else { Vec::new() }
     }

@@ -21,8 +21,7 @@ const MIN_WAIT_NS: u64 = 100_000;
 const MAX_FUTEXES: usize = 1_024;
 
 impl Tracker {
-    /// Reports a wait that its waker ended, at the instant with it, unless it is too short to be
-    /// one.
+    /// Reports a wait that its waker ended, at the instant with it, unless it is too short.
     pub fn wait_until(
         &mut self,
         tid: i32,
