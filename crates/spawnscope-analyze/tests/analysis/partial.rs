@@ -298,6 +298,20 @@ fn creations_that_were_not_seen_go_with_their_launches() {
     assert!(more.abs_diff(19 * 20_000) < 10_000, "{more} more than {expected}");
 }
 
+/// A parent reads until the exec of its child closes a pipe, and then waits for the end of the child. If only the read was recorded, the CPU
+/// time tells of the other wait.
+#[test]
+fn a_parent_that_waited_for_the_exec_of_a_child_may_wait_for_its_end_too() {
+    let (whole, launches) = serial(10);
+    let mut partial = as_ptrace(&whole, false);
+    let saved = predict_partial(&partial, Change::Remove, &launches).saving()[0].0;
+    let born: Vec<u64> =
+        partial.0.launches.iter().filter(|row| row.id != ROOT).filter_map(|row| Some(row.first_run?.0)).collect();
+    partial.1.extend(born.iter().map(|at| slice(ROOT.0, *at, at + 10_000, [100_000, 0], READ, None)));
+    let expected = predict_partial(&partial, Change::Remove, &launches).saving()[0].0;
+    assert!((0.8..1.05).contains(&(expected as f64 / saved as f64)), "{expected} of {saved}");
+}
+
 /// A script of `#!/usr/bin/env bash`: the tracer sees only the end of an exec in place of another program. The CPU time since then tells
 /// how long the shell has waited for children whose output it read.
 #[test]

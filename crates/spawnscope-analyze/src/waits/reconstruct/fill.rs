@@ -258,7 +258,7 @@ fn events_of_threads(
 }
 
 /// Divides the run of a thread at its launches, and at the events of its children and `threads`.
-/// Leaves out stretches that contain a recorded wait.
+/// Leaves out recorded waits, and what is work beside them.
 fn stretches(
     forest: &Forest<'_>,
     events: &ChildEvents,
@@ -290,8 +290,8 @@ fn stretches(
         let within = points[first..].iter().copied().take_while(|(at, _)| *at < end);
         for (at, awaited) in within.chain([(end, None)]) {
             let stretch = Stretch { start: from, end: at, awaited };
-            if from < at && !has_recorded_wait(&stretch, recorded) {
-                stretches.push(stretch);
+            if from < at {
+                stretches.extend(without_recorded_waits(stretch, recorded, lifetime.cpu.is_some()));
             }
             from = at;
         }
@@ -299,17 +299,23 @@ fn stretches(
     stretches
 }
 
-/// Whether a stretch contains a recorded wait, so that its remaining time is work. A wait for a CPU
-/// says nothing about the remaining time. Never true of a
-/// stretch after a vfork, all of which is a wait. A recorded wait that begins just before the end
-/// of such a stretch is a later wait, because the child's instants are those of its tracer.
-fn has_recorded_wait(stretch: &Stretch, recorded: &[Wait]) -> bool {
+/// Returns the part of a stretch in which the thread may have waited besides its recorded waits. Without
+/// them, its time is work. Before the end of a child, the CPU time tells whether the thread also waited after
+/// its last recorded wait: after the exec of the child, for example, if that ended a read. A wait for a CPU
+/// says nothing about the remaining time. All of a stretch after a vfork is a wait. A recorded wait that
+/// begins just before the end of such a stretch is a later wait, because the child's instants are those of
+/// its tracer.
+fn without_recorded_waits(stretch: Stretch, recorded: &[Wait], knows_cpu: bool) -> Option<Stretch> {
     if stretch.awaited.is_some_and(|awaited| awaited.is_certain) {
-        return false;
+        return Some(stretch);
     }
     let first = recorded.partition_point(|wait| wait.to <= stretch.start);
     let within = recorded[first..].iter().take_while(|wait| wait.from < stretch.end);
-    within.into_iter().any(|wait| wait.reason == LeftCpu::Interruptible)
+    let Some(last) = within.filter(|wait| wait.reason == LeftCpu::Interruptible).last() else {
+        return Some(stretch);
+    };
+    let rest = Stretch { start: last.to, ..stretch };
+    (knows_cpu && stretch.awaited.is_some() && rest.start < rest.end).then_some(rest)
 }
 
 /// Distributes the time in which the thread used no CPU over the stretches, as waits.
