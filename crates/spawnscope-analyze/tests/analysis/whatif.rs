@@ -8,7 +8,7 @@ use spawnscope_analyze::predict::whatif::changes::Change;
 use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_analyze::predict::whatif::refill::Refill;
 use spawnscope_analyze::sites::select::Selector;
-use spawnscope_data::event::{Calibration, Constant, Language, LaunchId, Nanos};
+use spawnscope_data::event::{Calibration, Constant, Language, LaunchId, Missing, Nanos};
 use spawnscope_data::rows::{Recording, SliceRow};
 
 use crate::builder::Spans;
@@ -62,6 +62,18 @@ fn the_overhead_of_recording_is_not_part_of_predictions() {
     let removed = predict(&recorded, &Constants::default(), &[(Change::Remove, &launches[2..])]);
     let its_calls = 100 * 200;
     assert!(removed.saving()[0].0.abs_diff(LAUNCH - its_calls) < 10, "{removed:?}");
+
+    // A log of a tracer shows what its calls cost at least and at most.
+    let (mut recording, slices) = recorded;
+    (recording.calibration[0].low_ns, recording.calibration[0].high_ns) = (Some(100.0), Some(600.0));
+    let effect = "a tracer slows launches".to_owned();
+    recording.info.missing.push(Missing { what: Missing::UNTRACED_TIMES.to_owned(), effect });
+    let traced = predict(&(recording, slices), &Constants::default(), &[(Change::Remove, &launches[2..])]);
+    let [expected, low, high] = traced.saving().map(|saving| saving.0);
+    assert!(expected.abs_diff(LAUNCH - its_calls) < 10, "{traced:?}");
+    let margin = traced.saving_margin.0;
+    assert!(low.abs_diff(LAUNCH - 100 * 600 - margin) < margin / 5, "{low} {margin} {traced:?}");
+    assert!(high.abs_diff(LAUNCH - 100 * 100 + margin) < 10, "{high} {margin} {traced:?}");
 }
 
 #[test]

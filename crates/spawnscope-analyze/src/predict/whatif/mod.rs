@@ -196,7 +196,7 @@ impl WhatIf<'_, '_> {
     /// Replays with adjustments, for a run without recording. Returns the wall and the uncertainty
     /// of the adjustments.
     fn replay_with(&self, adjustments: &Adjustments) -> (f64, f64) {
-        let mut edited = EditedPrograms::new(&self.replay.programs, adjustments, false);
+        let mut edited = EditedPrograms::new(&self.replay.programs, adjustments, self.replay.ends.is_some());
         let played = simulate(&mut edited, &self.machine(adjustments));
         (self.as_measured(played), edited.uncertainty())
     }
@@ -206,7 +206,7 @@ impl WhatIf<'_, '_> {
     fn unsure_cost(&self, adjustments: &Adjustments, saved: f64) -> [f64; 2] {
         let ends = self.replay.ends.into_iter().flatten().map(|(remains, unrecorded)| {
             let machine = self.machine(adjustments).unrecorded(remains);
-            let played = simulate(&mut EditedPrograms::new(&self.replay.programs, adjustments, false), &machine);
+            let played = simulate(&mut EditedPrograms::new(&self.replay.programs, adjustments, true), &machine);
             self.as_measured(unrecorded) - self.as_measured(played)
         });
         ends.fold([0.0, 0.0], |[less, more], end| [less.max(saved - end), more.max(end - saved)])
