@@ -74,10 +74,12 @@ impl PhaseTimes {
         times
     }
 
-    /// Takes the time in which the collector stopped a process off the duration of a phase.
-    pub(crate) fn take_off(&mut self, phase: Phase, stopped: Nanos) {
+    /// Takes the time in which the collector stopped a process off the duration of a phase, which
+    /// lasts at least as long as it used a CPU.
+    pub(crate) fn take_off(&mut self, phase: Phase, stopped: Nanos, cpu: Option<Nanos>) {
         if let Some(span) = self.get(phase).filter(|_| self.has(phase)) {
-            self.0.set(phase as usize, span.since(stopped).0.saturating_add(NO_TIME));
+            let rest = span.since(stopped).max(span.min(cpu.unwrap_or_default()));
+            self.0.set(phase as usize, rest.0.saturating_add(NO_TIME));
         }
     }
 

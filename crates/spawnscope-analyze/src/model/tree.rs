@@ -115,7 +115,10 @@ impl<'a> Forest<'a> {
                     Phase::Queue => None,
                     _ => Some(self.stopped(index, piece.start, piece.end)),
                 };
-                self.launches[index].phases.take_off(piece.phase, stopped.unwrap_or_default());
+                let Launch { phases, cpu_phases, .. } = &mut self.launches[index];
+                // The CPU time of `setup` includes that of the creation.
+                let cpu = cpu_phases.get(piece.phase).filter(|_| piece.phase != Phase::Setup);
+                phases.take_off(piece.phase, stopped.unwrap_or_default(), cpu);
             }
         }
     }

@@ -35,7 +35,11 @@ fn stops_by_the_collector_are_no_time_of_a_phase() {
         &[[1_140_000, 1_150_000], [1_170_000, 1_185_000], [1_880_000, 1_890_000], [2_070_000, 2_090_000]],
     );
     builder.stops(ROOT, &[[1_000_000, 1_010_000], [2_142_000, 2_160_000]]);
-    let spans = [110_000, 20_000, 20_000, 295_000, 400_000, 180_000, 50_000, 2_000].map(Some);
+    // exec uses 298 us of CPU time, the others none that is known.
+    (builder.row(launch).exit_cpu, builder.row(launch).cpu) = (None, None);
+    let exec = builder.recording.execs.last_mut().unwrap();
+    (exec.return_cpu, exec.load_cpu) = (exec.enter_cpu.map(|cpu| Nanos(cpu.0 + 298_000)), None);
+    let spans = [110_000, 20_000, 20_000, 298_000, 400_000, 180_000, 50_000, 2_000].map(Some);
     assert_eq!(nanoseconds(&phases_of(&builder.recording, 1)), spans);
 }
 
