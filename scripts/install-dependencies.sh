@@ -34,12 +34,13 @@ if [ "$purpose" = tests ]; then
     need_command groff groff
     need_command musl-gcc musl-tools
     need_command go golang-go
-    # Programs that the pairs of tests/fixes launch.
+    # Programs that recipes and the pairs of tests/fixes launch.
     need_command perl perl
     need_command zsh zsh
     need_command fish fish
     need_command git git
     need_command bc bc
+    need_command jq jq
     need_command node nodejs
     need_command npm npm
     need_command ninja ninja-build
