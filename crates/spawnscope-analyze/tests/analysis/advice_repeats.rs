@@ -52,7 +52,7 @@ fn only_the_date_of_a_named_instant_stays_the_same() {
         assert!(is_silent(&advice_on_repeats(SH, &[other], READ), "once"), "{other:?}");
     }
     let now = advice_on_repeats(SH, &[&["date", "+%F %T"]], READ);
-    assert_eq!(fix_of(&now.worth[0]), "ask once and keep the time, where it need not be exact to the line");
+    assert_eq!(now.worth[0].finding.fix[0], "ask once and keep the answer, if it depends on the arguments only");
 }
 
 #[test]

@@ -216,9 +216,7 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let option = batch_option(context, (command, site.parent), b"", all, size);
     let finding = finding(context, site, MANY, with, all.clone())
         .fix_lines(fix_of_unknown(context, site, line, differing))
-        .fix_lines((command != b"date").then_some(
-            "or use its library, or a mode in which one process serves all requests (a server, a daemon, standard input)",
-        ))
+        .fix("or use its library, or a mode in which one process serves all requests (a server, a daemon, standard input)")
         .limits("the upper end assumes that the launches repeat everything but a little work of their own; one process has one exit status and mixes the output")
         .predicted_by_all(merged(context, all, size), option)
         .one_call(OneCall::Inputs)
@@ -318,9 +316,6 @@ fn fix_of_unknown(
     let is_selection = several.as_ref().is_some_and(|line| line.contains(&format!("={INPUTS}")));
     let fix = match (&several, form) {
         (_, Some(form)) if differing == 0 => format!("use one launch for all items: {form}"),
-        _ if command == b"date" && differing == 0 => {
-            "ask once and keep the time, where it need not be exact to the line".to_owned()
-        }
         (None, _) if differing == 0 && all.iter().all(|index| context.is_captured(*index)) => {
             "ask once and keep the answer, if it depends on the arguments only".to_owned()
         }
