@@ -1,5 +1,6 @@
-//! Generates the C headers of the BPF programs from the Rust definition of the wire format and from the table of system calls, then builds the
-//! BPF objects with clang, and the readers of interpreters for the ptrace collector. What C and Rust share is written once, in Rust.
+//! Generates the C headers of the BPF programs from the Rust definition of the wire format and from
+//! the table of system calls, then builds the BPF objects with clang, and the readers of
+//! interpreters for the ptrace collector. What C and Rust share is written once, in Rust.
 
 use std::path::{Path, PathBuf};
 
@@ -84,8 +85,8 @@ mod ebpf {
         compile(out, "spawnscope_hash.bpf.o", &[target, "-DHASH_OF_TASKS"]);
     }
 
-    /// Returns a header with the number of each system call of x86-64. Those that the architecture lacks have numbers that no call has: the
-    /// only negative one in use is -1.
+    /// Returns a header with the number of each system call of x86-64. Those that the architecture
+    /// lacks have numbers that no call has: the only negative one in use is -1.
     fn syscall_numbers(arch: &str) -> String {
         let define = |(lacking, (name, number)): (i32, (&str, Option<u16>))| {
             format!("#define NR_{name} ({})\n", number.map_or(-1001 - lacking, i32::from))

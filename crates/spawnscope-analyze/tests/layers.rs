@@ -1,4 +1,5 @@
-//! Checks the order of the folders that `src/lib.rs` documents: a folder imports only folders before it. The same applies inside `explain/advice`.
+//! Checks the order of the folders that `src/lib.rs` documents: a folder imports only folders
+//! before it. The same applies inside `explain/advice`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +13,8 @@ const MODULES: &str = "model waits patterns sites path predict explain compare l
 /// The modules of `advice`, from the lowest to the highest. `mod.rs` itself is above all of them.
 const ADVICE: &str = "tables programs small_work context phrases shared_line functions languages edit selection finding thresholds owner rules edits sites callers advice_list merge";
 
-/// The module path of a file of the crate (`advice/rules/mod.rs` is `advice::rules`), and the text of the file.
+/// The module path of a file of the crate (`advice/rules/mod.rs` is `advice::rules`), and the text
+/// of the file.
 type Source = (Vec<String>, String);
 
 fn sources() -> Vec<Source> {
@@ -35,8 +37,8 @@ fn files_below(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Returns the paths in a text that begin with `crate::` or `super::`, relative to the root of the crate. Skips unit tests, which may
-/// import anything.
+/// Returns the paths in a text that begin with `crate::` or `super::`, relative to the root of the
+/// crate. Skips unit tests, which may import anything.
 fn referenced_paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -56,19 +58,21 @@ fn absolute_path(word: &str, module: &[String]) -> Option<Vec<String>> {
         path.pop();
         rest = above;
     }
-    // After `crate::`, `{a, b}` and `*` give an empty name, which is no module: the test rejects imports that hide which modules they name.
+    // After `crate::`, `{a, b}` and `*` give an empty name, which is no module: the test rejects
+    // imports that hide which modules they name.
     path.extend(rest.split("::").map(str::to_owned));
     Some(path)
 }
 
-/// Returns the module directly below `parent` on a path, or `None` if the path is not below `parent`.
+/// Returns the module directly below `parent` on a path, or `None` if the path is not below
+/// `parent`.
 fn child<'p>(path: &'p [String], parent: &[&str]) -> Option<&'p str> {
     let is_below = path.iter().zip(parent).all(|(part, expected)| part == expected);
     path.get(parent.len()).filter(|_| is_below).map(String::as_str)
 }
 
-/// Returns the imports between modules below `parent` that do not point downwards, and the number of those that do. An item of `parent`
-/// itself counts as above all layers.
+/// Returns the imports between modules below `parent` that do not point downwards, and the number
+/// of those that do. An item of `parent` itself counts as above all layers.
 fn upward_imports(sources: &[Source], parent: &[&str], layers: &str) -> (BTreeSet<String>, usize) {
     let layers: Vec<&str> = layers.split_whitespace().collect();
     let (mut upward, mut others) = (BTreeSet::new(), 0);

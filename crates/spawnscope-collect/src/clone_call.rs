@@ -1,4 +1,5 @@
-//! Determines how a process is created, from the number and flags of the system call that creates it.
+//! Determines how a process is created, from the number and flags of the system call that creates
+//! it.
 
 use spawnscope_data::event::Mechanism;
 use spawnscope_system::arch::FORK_NUMBERS;
@@ -14,7 +15,8 @@ pub(crate) struct CloneCall {
     pub(crate) number: libc::c_long,
     /// The CLONE_* flags as passed; 0 for fork and vfork.
     pub(crate) flags: u64,
-    /// Whether the caller passed no stack, or its own, so that the child runs on the caller's stack or on a copy of it.
+    /// Whether the caller passed no stack, or its own, so that the child runs on the caller's stack
+    /// or on a copy of it.
     pub(crate) shares_stack: bool,
 }
 

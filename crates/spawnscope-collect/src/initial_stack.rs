@@ -1,5 +1,6 @@
-//! Parses what the kernel puts on the stack of a new program: the number of arguments, pointers to the arguments and to the environment
-//! variables, and the auxiliary vector. The strings are above these (`create_elf_tables` in fs/binfmt_elf.c).
+//! Parses what the kernel puts on the stack of a new program: the number of arguments, pointers to
+//! the arguments and to the environment variables, and the auxiliary vector. The strings are above
+//! these (`create_elf_tables` in fs/binfmt_elf.c).
 
 /// Maximum number of bytes of arguments that are stored, as with eBPF.
 pub(crate) const MAX_ARGUMENT_BYTES: usize = 4096;
@@ -24,7 +25,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Parses a copy of the stack. Returns `None` if the copy ends before the auxiliary vector does.
+    /// Parses a copy of the stack. Returns `None` if the copy ends before the auxiliary vector
+    /// does.
     pub(crate) fn parse(stack: &[u8]) -> Option<Layout> {
         let (words, _) = stack.as_chunks::<WORD>();
         let offsets = (0u64..).step_by(WORD);
@@ -57,7 +59,8 @@ impl Layout {
     }
 }
 
-/// Returns the part of a copied stack from an address on. `stack_pointer` is the address of the first copied byte.
+/// Returns the part of a copied stack from an address on. `stack_pointer` is the address of the
+/// first copied byte.
 pub(crate) fn copied_from(stack: &[u8], stack_pointer: u64, address: u64) -> Option<&[u8]> {
     let offset = usize::try_from(address.checked_sub(stack_pointer)?).ok()?;
     stack.get(offset..)

@@ -1,5 +1,6 @@
-//! Collectors, which turn what the kernel delivers into `Event`s and know nothing about how events are presented. `callers` recognizes the
-//! interpreters whose scripts request launches. `stacks` turns copied stacks into call chains.
+//! Collectors, which turn what the kernel delivers into `Event`s and know nothing about how events
+//! are presented. `callers` recognizes the interpreters whose scripts request launches. `stacks`
+//! turns copied stacks into call chains.
 
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -40,7 +41,8 @@ pub enum Follow {
 
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Size of the buffer between kernel and recorder, in bytes. It is rounded up to a power of two.
+    /// Size of the buffer between kernel and recorder, in bytes. It is rounded up to a power of
+    /// two.
     pub buffer_bytes: u32,
     /// Whether to report the script line of each launch.
     pub script_lines: bool,
@@ -48,15 +50,18 @@ pub struct Settings {
     pub node_lines: bool,
     /// The file that the command will execute, if there is a command.
     pub command: Option<PathBuf>,
-    /// Processes that are already running, such as daemons, to follow in addition to the command (eBPF).
+    /// Processes that are already running, such as daemons, to follow in addition to the command
+    /// (eBPF).
     pub with: Vec<Pid>,
     /// Whether to report the native call chain of each launch.
     pub stacks: bool,
-    /// Number of samples per second of what followed threads do and what they wait for; `None`: no samples.
+    /// Number of samples per second of what followed threads do and what they wait for; `None`: no
+    /// samples.
     pub sample: Option<u32>,
     /// Whether to report failed execs even if this slows down the command (ptrace).
     pub failed_execs: bool,
-    /// Whether to stop launching threads at each system call, so that `create` and `reap` are known (ptrace).
+    /// Whether to stop launching threads at each system call, so that `create` and `reap` are known
+    /// (ptrace).
     pub launcher_calls: bool,
 }
 
@@ -68,31 +73,35 @@ pub trait Collector {
     fn missing(&self) -> &[Missing];
     /// Returns the BPF programs that the kernel refused, whether or not a fallback replaces them.
     fn refusals(&self) -> &[Refusal];
-    /// Returns a descriptor that is readable if events should be drained at once. They may be drained at any time.
+    /// Returns a descriptor that is readable if events should be drained at once. They may be
+    /// drained at any time.
     fn readiness(&self) -> BorrowedFd<'_>;
     /// Moves one batch of pending events into `events`. Returns whether there may be more.
     ///
     /// # Errors
     /// If the kernel's buffer cannot be read.
     fn drain(&mut self, events: &mut Vec<Event>) -> Result<bool, CollectError>;
-    /// Returns the numbers of events lost so far, by kind. Numbers may be 0: monitoring needs a counter from its start.
+    /// Returns the numbers of events lost so far, by kind. Numbers may be 0: monitoring needs a
+    /// counter from its start.
     ///
     /// # Errors
     /// If the kernel does not report the counts.
     fn losses(&self) -> Result<Vec<Loss>, CollectError>;
-    /// Runs `act` with the calling thread (the recorder's main thread) followed, so that the overhead can be measured. Its events are not
-    /// recorded.
+    /// Runs `act` with the calling thread (the recorder's main thread) followed, so that the
+    /// overhead can be measured. Its events are not recorded.
     ///
     /// # Errors
     /// If the kernel refuses, or the collector does not support this.
     fn as_followed(&self, act: &mut dyn FnMut()) -> Result<(), CollectError>;
     /// Stops following. Events in the buffer can still be drained.
     fn detach(&mut self);
-    /// Reaps the command, a child of this process that has ended, and returns its wait status; `None` if it is not a child.
+    /// Reaps the command, a child of this process that has ended, and returns its wait status;
+    /// `None` if it is not a child.
     fn reap(&mut self, command: Pid) -> Option<i32> {
         spawnscope_system::process::reap(command.0).ok().map(|(_, status)| status)
     }
-    /// Whether the command, a child of this process, has been stopped by a signal since the last call.
+    /// Whether the command, a child of this process, has been stopped by a signal since the last
+    /// call.
     fn has_stopped(&mut self, command: Pid) -> bool {
         spawnscope_system::job_control::has_stopped(command)
     }
@@ -118,8 +127,9 @@ pub struct Refusal {
 pub enum CollectError {
     /// The user is not allowed to load BPF programs.
     #[error(
-        "load BPF programs: permission denied; this needs root or the capabilities CAP_BPF and CAP_PERFMON: run spawnscope with \
-         sudo, or grant the capabilities with `sudo setcap cap_bpf,cap_perfmon+ep {program}` (any user who may execute that file can then \
+        "load BPF programs: permission denied; this needs root or the capabilities CAP_BPF and \
+         CAP_PERFMON: run spawnscope with sudo, or grant the capabilities with \
+         `sudo setcap cap_bpf,cap_perfmon+ep {program}` (any user who may execute that file can then \
          watch the whole machine)"
     )]
     NotPermitted {

@@ -1,4 +1,5 @@
-//! Finds the processes that listen at addresses of this machine, in the tables of /proc/net and the descriptors of all processes.
+//! Finds the processes that listen at addresses of this machine, in the tables of /proc/net and the
+//! descriptors of all processes.
 
 use std::collections::HashMap;
 use std::fs;
@@ -31,7 +32,8 @@ pub(crate) struct Listener {
     pub name: Vec<u8>,
 }
 
-/// Returns the process that listens at each endpoint; `None` if there is no such process, or it is not visible.
+/// Returns the process that listens at each endpoint; `None` if there is no such process, or it is
+/// not visible.
 pub(crate) fn find(endpoints: &[Endpoint]) -> Vec<Option<Listener>> {
     let mut tables = Tables::default();
     let inodes: Vec<Option<u64>> = endpoints.iter().map(|endpoint| tables.inode(endpoint)).collect();
@@ -76,7 +78,8 @@ fn read_tables(network: u32, protocol: Protocol) -> Vec<Socket> {
     sockets.filter_map(|line| parse_socket(line, state)).collect()
 }
 
-/// Returns a directory with the tables of a network namespace: that of the recorder, or that of a process in the namespace.
+/// Returns a directory with the tables of a network namespace: that of the recorder, or that of a
+/// process in the namespace.
 fn tables_of_namespace(network: u32) -> Option<PathBuf> {
     let own = PathBuf::from("/proc/thread-self");
     if network == 0 || is_in_namespace(&own, network) {
@@ -91,8 +94,8 @@ fn is_in_namespace(process: &Path, network: u32) -> bool {
     fs::metadata(process.join("ns/net")).is_ok_and(|found| found.ino() == u64::from(network))
 }
 
-/// Parses a line of /proc/net/tcp, tcp6, udp or udp6: number, local address, remote address, state, queues, timers, retransmissions, user,
-/// timeout, inode.
+/// Parses a line of /proc/net/tcp, tcp6, udp or udp6: number, local address, remote address, state,
+/// queues, timers, retransmissions, user, timeout, inode.
 fn parse_socket(line: &str, wanted_state: &str) -> Option<Socket> {
     let mut fields = line.split_ascii_whitespace().skip(1);
     let (ip, port) = fields.next()?.split_once(':')?;
@@ -118,8 +121,8 @@ fn parse_word(hex: &str, at: usize) -> Option<[u8; 4]> {
     Some(u32::from_str_radix(hex.get(at..at + 8)?, 16).ok()?.to_ne_bytes())
 }
 
-/// Returns, for each of these sockets, the process that has it open. If there are several, returns the one with the lowest pid other than 1:
-/// init opens sockets for the services that it starts.
+/// Returns, for each of these sockets, the process that has it open. If there are several, returns
+/// the one with the lowest pid other than 1: init opens sockets for the services that it starts.
 fn owners(inodes: &[u64]) -> HashMap<u64, Pid> {
     let mut owners: HashMap<u64, Pid> = HashMap::new();
     for pid in procfs::processes() {

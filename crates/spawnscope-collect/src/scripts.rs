@@ -11,8 +11,9 @@ pub(crate) fn interpreter(process: Pid, argv: &[u8], path: &[u8]) -> Option<Vec<
     possible_interpreter(argv, path).filter(|_| is_script(process, path))
 }
 
-/// Returns the interpreter, if the file may be a `#!` script. The kernel puts the interpreter and its argument before the file's name, so if
-/// the first arguments do not contain the name, the file is not a script.
+/// Returns the interpreter, if the file may be a `#!` script. The kernel puts the interpreter and
+/// its argument before the file's name, so if the first arguments do not contain the name, the file
+/// is not a script.
 pub(crate) fn possible_interpreter(argv: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     let mut arguments = argv.split(|byte| *byte == 0);
     let first = arguments.next()?;
@@ -26,7 +27,8 @@ fn is_script(process: Pid, path: &[u8]) -> bool {
         .is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == *b"#!")
 }
 
-/// Returns a path below /proc/PID that opens what the process sees at this path, in its own root, mount namespace and working directory.
+/// Returns a path below /proc/PID that opens what the process sees at this path, in its own root,
+/// mount namespace and working directory.
 pub(crate) fn path_as_seen_by(process: Pid, path: &[u8]) -> PathBuf {
     let base = match path {
         [b'/', ..] => format!("/proc/{}/root", process.0),

@@ -1,4 +1,5 @@
-//! Watches processes that are no longer traced or followed but still running. Only their end is recorded, which a pidfd reports.
+//! Watches processes that are no longer traced or followed but still running. Only their end is
+//! recorded, which a pidfd reports.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -11,8 +12,9 @@ use spawnscope_system::process::{is_readable_within, pidfd};
 pub(crate) struct UntracedProcesses(Vec<(LaunchId, OwnedFd)>);
 
 impl UntracedProcesses {
-    /// Begins to watch a process. Returns `false` if the process is gone, or the kernel refuses. A tracer must call this before it releases
-    /// the process, because another process may have the pid after that.
+    /// Begins to watch a process. Returns `false` if the process is gone, or the kernel refuses. A
+    /// tracer must call this before it releases the process, because another process may have the
+    /// pid after that.
     pub(crate) fn add(&mut self, process: Pid, launch: LaunchId) -> bool {
         let pidfd = pidfd(process).ok();
         let is_watched = pidfd.is_some();

@@ -1,6 +1,7 @@
-//! The wire format between the BPF programs and the collector: the bytes of the ring buffer. It is defined only here; `build.rs`
-//! generates the C header `wire.h` from this file and `wire/`. Instants are CLOCK_MONOTONIC nanoseconds; 0 means that the moment was not
-//! observed. Every record begins with `WireHeader`, whose `kind` identifies the struct: `KIND_LAUNCH` is a `WireLaunch`.
+//! The wire format between the BPF programs and the collector: the bytes of the ring buffer. It is
+//! defined only here; `build.rs` generates the C header `wire.h` from this file and `wire/`.
+//! Instants are CLOCK_MONOTONIC nanoseconds; 0 means that the moment was not observed. Every record
+//! begins with `WireHeader`, whose `kind` identifies the struct: `KIND_LAUNCH` is a `WireLaunch`.
 
 #![expect(dead_code, reason = "some constants and fields are used only by the C side")]
 
@@ -36,11 +37,12 @@ pub const KIND_EXITED: u32 = 7;
 pub const KIND_GONE: u32 = 8;
 pub const KIND_REAPED: u32 = 9;
 pub const KIND_SLICE: u32 = 10;
-/// Not a record. Its loss count is the number of processes and threads that are not followed because the kernel had no memory for
-/// their map entries.
+/// Not a record. Its loss count is the number of processes and threads that are not followed
+/// because the kernel had no memory for their map entries.
 pub const KIND_UNFOLLOWED: u32 = 11;
 pub const KIND_FILE_NAMED: u32 = 12;
-/// `kind` of a `WireSlice` that ends with the recording, at `header.at`: the thread is still off-CPU, or still on the CPU.
+/// `kind` of a `WireSlice` that ends with the recording, at `header.at`: the thread is still
+/// off-CPU, or still on the CPU.
 pub const KIND_LAST_SEEN: u32 = 13;
 pub const KIND_PEER_NAMED: u32 = 14;
 pub const KIND_NEW_EXECUTABLE: u32 = 20;
@@ -51,13 +53,14 @@ pub const KIND_MAPPING: u32 = 30;
 pub const KIND_STACK: u32 = 31;
 pub const KIND_SAMPLE: u32 = 32;
 pub const KIND_IMAGE: u32 = 33;
-/// Not a record. Its loss count is the number of events of followed threads that no BPF program handled, because the kernel
-/// skipped the programs.
+/// Not a record. Its loss count is the number of events of followed threads that no BPF program
+/// handled, because the kernel skipped the programs.
 pub const KIND_SKIPPED: u32 = 34;
 /// One more than the largest kind: the size of the table of loss counts.
 pub const KIND_END: u32 = 35;
 
-/// Maximum gap between two surrounding calls of a thread. In a longer gap the thread does its own work.
+/// Maximum gap between two surrounding calls of a thread. In a longer gap the thread does its own
+/// work.
 pub const SURROUNDING_GAP_NS: u64 = 30_000;
 /// Maximum duration of a `read` that counts as reading the rest of a reaped child's output.
 pub const MAX_LEFTOVER_READ_NS: u64 = 300_000;
@@ -72,9 +75,11 @@ pub const ARGV_BYTES: u32 = 4096;
 pub const NAME_BYTES: u32 = 256;
 /// Maximum depth of a working directory.
 pub const CWD_DEPTH: u32 = 40;
-/// Maximum number of bytes read from the start of an environment, and again from its end if the environment is larger.
+/// Maximum number of bytes read from the start of an environment, and again from its end if the
+/// environment is larger.
 pub const VARIABLES_BYTES: u32 = 4096;
-/// Room for paths and arguments after a `WireExecuted`. It includes one spare file name, so that the verifier accepts the copies.
+/// Room for paths and arguments after a `WireExecuted`. It includes one spare file name, so that
+/// the verifier accepts the copies.
 pub const EXECUTED_DATA_BYTES: u32 = 12800;
 /// Room for the environment, after the paths and arguments.
 pub const ENVIRONMENT_BYTES: u32 = 2 * VARIABLES_BYTES;
@@ -92,8 +97,8 @@ pub const COMM_BYTES: usize = 16;
 /// Marks an unknown count, such as `setup_closes` if some of the system calls were not observed.
 pub const UNKNOWN_COUNT: u32 = 0xffff_ffff;
 
-/// A bit in `WireLaunch::flags` that no kernel flag uses. It means that the caller passed no stack to clone, or its own, so the
-/// child runs on the caller's stack or on a copy of it.
+/// A bit in `WireLaunch::flags` that no kernel flag uses. It means that the caller passed no stack
+/// to clone, or its own, so the child runs on the caller's stack or on a copy of it.
 pub const CLONE_ON_OWN_STACK: u64 = 0x4000_0000_0000_0000;
 
 /// `load_cache`: the loader did not try to open /etc/ld.so.cache.
@@ -121,8 +126,8 @@ pub const LEFT_UNINTERRUPTIBLE: u32 = 3;
 /// `reason`: stopped.
 pub const LEFT_STOPPED: u32 = 4;
 
-/// `object_kind`: the thread does not wait for an object, or the object is unknown. The other kinds are numbered from 1, in the
-/// order of `event::ObjectKind::ALL`.
+/// `object_kind`: the thread does not wait for an object, or the object is unknown. The other kinds
+/// are numbered from 1, in the order of `event::ObjectKind::ALL`.
 pub const OBJECT_UNKNOWN: u32 = 0;
 pub const OBJECT_PIPE: u32 = 1;
 pub const OBJECT_FIFO: u32 = 2;
@@ -132,12 +137,13 @@ pub const OBJECT_CHARACTER_DEVICE: u32 = 5;
 pub const OBJECT_BLOCK_DEVICE: u32 = 6;
 pub const OBJECT_FILE: u32 = 7;
 pub const OBJECT_DIRECTORY: u32 = 8;
-/// An anonymous inode, such as an eventfd. The first eight bytes of its name, which show its type, are stored as the inode.
+/// An anonymous inode, such as an eventfd. The first eight bytes of its name, which show its type,
+/// are stored as the inode.
 pub const OBJECT_ANONYMOUS: u32 = 9;
 pub const OBJECT_PIDFD: u32 = 13;
 pub const OBJECT_PERMISSION: u32 = 15;
-/// Flag of `object_kind`: the thread also watched other sockets, which only threads can make ready. So this socket ended the wait only
-/// if an interrupt did.
+/// Flag of `object_kind`: the thread also watched other sockets, which only threads can make ready.
+/// So this socket ended the wait only if an interrupt did.
 pub const OBJECT_UNLESS_THREAD: u32 = 0x100;
 
 /// The head of every record.
@@ -160,21 +166,25 @@ pub struct WireLaunch {
     pub create: u64,
     pub parent: u64,
     pub parent_task: u64,
-    /// The parent in the kernel's sense, which reaps the process. With CLONE_PARENT it is not the creator. 0: it is not followed.
+    /// The parent in the kernel's sense, which reaps the process. With CLONE_PARENT it is not the
+    /// creator. 0: it is not followed.
     pub reaper: u64,
     /// CLONE_* flags as passed, and CLONE_ON_OWN_STACK.
     pub flags: u64,
     pub parent_rss_pages: u64,
     pub parent_table_bytes: u64,
-    /// When the creator's surrounding calls before this launch began (`surrounding_since`); 0: there were none.
+    /// When the creator's surrounding calls before this launch began (`surrounding_since`); 0:
+    /// there were none.
     pub prepare: u64,
-    /// When the creator's surrounding calls after its last reaping ended (`tidied`); 0: there were none.
+    /// When the creator's surrounding calls after its last reaping ended (`tidied`); 0: there were
+    /// none.
     pub parent_tidied: u64,
     /// Number of the system call that created the process; negative if its entry was not observed.
     pub syscall: i32,
     pub pid: u32,
     pub pid_for_reaper: u32,
-    /// Minor faults of the creator since its last launch or reaping; UNKNOWN_COUNT before the first.
+    /// Minor faults of the creator since its last launch or reaping; UNKNOWN_COUNT before the
+    /// first.
     pub parent_faults: u32,
 }
 
@@ -208,8 +218,9 @@ pub struct WireExecFailed {
     pub path_bytes: u32,
 }
 
-/// An `execve` succeeded. Path, interpreter, argv and the components of the working directory (innermost first, each
-/// NUL-terminated), and the beginning and the end of the environment follow, with the lengths given here.
+/// An `execve` succeeded. Path, interpreter, argv and the components of the working directory
+/// (innermost first, each NUL-terminated), and the beginning and the end of the environment follow,
+/// with the lengths given here.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireExecuted {
@@ -229,7 +240,8 @@ pub struct WireExecuted {
     pub setup_closes: u32,
     /// Time spent on these calls in nanoseconds, see `close_run_since`.
     pub setup_close_span: u64,
-    /// Bytes copied from the start of the environment; 0 for programs whose environment is not read.
+    /// Bytes copied from the start of the environment; 0 for programs whose environment is not
+    /// read.
     pub environment_bytes: u32,
     /// Bytes copied from the end of the environment; 0 if the first copy contains all of it.
     pub environment_end_bytes: u32,
@@ -274,8 +286,8 @@ pub struct WireExited {
     pub reserved: u32,
 }
 
-/// A thread left the CPU for the last time. It had been on that CPU since `on`. `cpu` is its CPU time up to `zombie`, the moment
-/// when its process became a zombie, if that moment is known.
+/// A thread left the CPU for the last time. It had been on that CPU since `on`. `cpu` is its CPU
+/// time up to `zombie`, the moment when its process became a zombie, if that moment is known.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireGone {
@@ -298,7 +310,8 @@ pub struct WireReaped {
     pub reserved: u32,
 }
 
-/// A thread got a CPU at `header.at`. The record describes the time before: on a CPU from `on` to `off`, then off-CPU.
+/// A thread got a CPU at `header.at`. The record describes the time before: on a CPU from `on` to
+/// `off`, then off-CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireSlice {
@@ -318,8 +331,8 @@ pub struct WireSlice {
     pub result: i32,
 }
 
-/// The path of a file that a thread waits for; the slice with the wait comes later. The path's components (innermost first, each
-/// NUL-terminated) follow.
+/// The path of a file that a thread waits for; the slice with the wait comes later. The path's
+/// components (innermost first, each NUL-terminated) follow.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireFileNamed {
@@ -332,7 +345,8 @@ pub struct WireFileNamed {
     pub reserved: u32,
 }
 
-/// The other end of a connected internet socket that a thread waits for; the slice with the wait comes later.
+/// The other end of a connected internet socket that a thread waits for; the slice with the wait
+/// comes later.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WirePeerNamed {
@@ -366,9 +380,11 @@ pub struct WireSettings {
     pub follow_old_threads: u32,
     /// 1: report the stacks of launching threads.
     pub stacks: u32,
-    /// 1: also report the mappings of these threads' processes, if the kernel lets BPF programs walk mappings.
+    /// 1: also report the mappings of these threads' processes, if the kernel lets BPF programs
+    /// walk mappings.
     pub emit_mappings: u32,
-    /// Inode of the recorder's mount namespace. Files of another namespace are visible only while a process in it is alive.
+    /// Inode of the recorder's mount namespace. Files of another namespace are visible only while a
+    /// process in it is alive.
     pub mount_namespace: u32,
     /// 1: report the script line of each launch.
     pub script_lines: u32,

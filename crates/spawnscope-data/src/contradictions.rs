@@ -1,4 +1,5 @@
-//! Counts rows of a recording that cannot all be true. The reader finds them, and reports print them.
+//! Counts rows of a recording that cannot all be true. The reader finds them, and reports print
+//! them.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contradiction {

@@ -1,5 +1,6 @@
-//! The data that the stages of Spawnscope exchange, and tools that several stages need. `event` is what collectors report, and `rows` is
-//! what a recording consists of, declared with `table`. Only `parallel`, which creates threads, uses the operating system.
+//! The data that the stages of Spawnscope exchange, and tools that several stages need. `event` is
+//! what collectors report, and `rows` is what a recording consists of, declared with `table`. Only
+//! `parallel`, which creates threads, uses the operating system.
 
 pub mod contradictions;
 pub mod event;

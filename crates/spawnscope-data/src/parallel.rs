@@ -1,5 +1,6 @@
-//! Runs closures in parallel and returns their results. If no thread can be created (`ulimit -u`, a full pids cgroup), the calling
-//! thread runs all of them. A panic in a worker thread is resumed in the calling thread.
+//! Runs closures in parallel and returns their results. If no thread can be created (`ulimit -u`, a
+//! full pids cgroup), the calling thread runs all of them. A panic in a worker thread is resumed in
+//! the calling thread.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +9,8 @@ use std::thread::{self, Builder, ScopedJoinHandle};
 
 /// Runs `there` on a separate thread while `here` runs on the calling thread.
 pub fn join<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
-    // If the thread cannot be created, the closure passed to it is dropped. `there` must survive that.
+    // If the thread cannot be created, the closure passed to it is dropped. `there` must survive
+    // that.
     let work = Mutex::new(Some(there));
     let run = || {
         let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -22,8 +24,8 @@ pub fn join<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() ->
     })
 }
 
-/// Calls `function` for every index below `count`, on at most `max_threads` threads and on no more threads than there are CPUs. Returns the
-/// results in the order of the indexes.
+/// Calls `function` for every index below `count`, on at most `max_threads` threads and on no more
+/// threads than there are CPUs. Returns the results in the order of the indexes.
 pub fn map<T: Send>(count: usize, max_threads: usize, function: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let workers = thread::available_parallelism().map_or(1, usize::from).min(count).min(max_threads);

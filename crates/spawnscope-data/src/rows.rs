@@ -1,5 +1,6 @@
-//! The rows of a recording as plain data: each table with its columns and the type of its rows. `schema.sql` in the crate
-//! `spawnscope-recording`, which stores and reads the rows, documents the columns and their units.
+//! The rows of a recording as plain data: each table with its columns and the type of its rows.
+//! `schema.sql` in the crate `spawnscope-recording`, which stores and reads the rows, documents the
+//! columns and their units.
 
 mod label;
 mod references;
@@ -16,7 +17,8 @@ use crate::table::{Bits, Bytes, Count, CpuTime};
 pub use label::{BadLabel, Label};
 pub use references::{FrameId, ObjectRef, StackId, TextId, Texts};
 
-/// A whole recording except its slices, threads and samples, which are read separately because there are many of them.
+/// A whole recording except its slices, threads and samples, which are read separately because
+/// there are many of them.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     pub info: Info,
@@ -26,7 +28,8 @@ pub struct Recording {
     pub execs: Vec<ExecRow>,
     /// Every failed `execve`, in chronological order.
     pub failed_execs: Vec<FailedExecRow>,
-    /// The times in which the collector stopped a thread. Those of one thread are in chronological order.
+    /// The times in which the collector stopped a thread. Those of one thread are in chronological
+    /// order.
     pub stops: Vec<StopRow>,
     pub objects: Vec<ObjectRow>,
     /// Processes at the other end of sockets in `objects`.
@@ -36,15 +39,18 @@ pub struct Recording {
     /// Call chains made of these frames. Each chain comes after the chain of its caller.
     pub stacks: Vec<StackRow>,
     pub texts: Texts,
-    /// Constants of the machine, measured before the recording. A constant without an entry is unknown.
+    /// Constants of the machine, measured before the recording. A constant without an entry is
+    /// unknown.
     pub calibration: Vec<Calibration>,
 }
 
-/// The rows that a recorder has just written: those of one transaction, without slices, samples and call chains. Live views and metrics are
-/// computed from them, so that they agree with later reports.
+/// The rows that a recorder has just written: those of one transaction, without slices, samples and
+/// call chains. Live views and metrics are computed from them, so that they agree with later
+/// reports.
 #[derive(Clone, Debug, Default)]
 pub struct NewRows {
-    /// The number of the recording, if a recorder writes several consecutive ones. Ids of strings and of execs start anew in each.
+    /// The number of the recording, if a recorder writes several consecutive ones. Ids of strings
+    /// and of execs start anew in each.
     pub recording: u32,
     /// New strings, which these and later rows refer to.
     pub texts: Vec<(TextId, Arc<[u8]>)>,
@@ -66,13 +72,16 @@ pub struct Info {
     pub scope: Scope,
     /// The command's argv; empty if there was no command.
     pub command: Vec<Vec<u8>>,
-    /// What the run is about: labels that the user gave, and those that the recorder found itself. Keys are unique and sorted.
+    /// What the run is about: labels that the user gave, and those that the recorder found itself.
+    /// Keys are unique and sorted.
     pub labels: Vec<Label>,
     /// The number of online CPUs at the start; 0 if it is unknown.
     pub cpus: u32,
-    /// The number of CPUs that the command was allowed to use; not a whole number if a CPU quota is not one. `None` if unknown.
+    /// The number of CPUs that the command was allowed to use; not a whole number if a CPU quota is
+    /// not one. `None` if unknown.
     pub allowed_cpus: Option<f64>,
-    /// `uname -m` of the recorded machine. The file contains the system call numbers of this architecture.
+    /// `uname -m` of the recorded machine. The file contains the system call numbers of this
+    /// architecture.
     pub arch: String,
     /// The wall-clock time at time zero of the recording, in nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: i64,
@@ -86,19 +95,22 @@ pub struct Info {
     pub ended: Option<String>,
     pub missing: Vec<Missing>,
     pub lost: Vec<Loss>,
-    /// Rows that cannot all be true, except slices, whose contradictions are found when they are read.
+    /// Rows that cannot all be true, except slices, whose contradictions are found when they are
+    /// read.
     pub contradictions: Contradictions,
 }
 
-/// On an idle machine, strace made launches by Python's subprocess 20 times as long, those of shells, Perl and git 10 to 12 times; on a busy one,
-/// 4 to 9 times (`benchmarks/import_agreement.py`).
+/// On an idle machine, strace made launches by Python's subprocess 20 times as long, those of
+/// shells, Perl and git 10 to 12 times; on a busy one, 4 to 9 times
+/// (`benchmarks/import_agreement.py`).
 const MAX_SLOWDOWN: f64 = 20.0;
-/// The same, without the cost of each call that a log shows: after a stop, caches are cold. In 34 programs, CPU times were up to 1.6 times as long
-/// as in recordings.
+/// The same, without the cost of each call that a log shows: after a stop, caches are cold. In 34
+/// programs, CPU times were up to 1.6 times as long as in recordings.
 const MAX_SLOWDOWN_OF_WORK: f64 = 1.5;
 
 impl Recording {
-    /// Returns how many times as long as without the recorder launches may have taken, besides what is known of its cost.
+    /// Returns how many times as long as without the recorder launches may have taken, besides what
+    /// is known of its cost.
     pub fn max_slowdown(&self) -> f64 {
         match (self.info.slowed_by(), self.measured(Constant::RecordedCall)) {
             (None, _) => 1.0,
@@ -118,14 +130,16 @@ impl Recording {
 }
 
 impl Info {
-    /// Returns the number of CPUs on which the command could run at the same time: those that it was allowed to use, or all if that is unknown.
+    /// Returns the number of CPUs on which the command could run at the same time: those that it
+    /// was allowed to use, or all if that is unknown.
     pub fn usable_cpus(&self) -> u32 {
         let allowed = self.allowed_cpus.filter(|allowed| *allowed > 0.0).map(|allowed| allowed.ceil() as u32);
         let all = Some(self.cpus).filter(|cpus| *cpus > 0);
         allowed.into_iter().chain(all).min().unwrap_or(1).max(1)
     }
 
-    /// Whether the collector saw when threads ran and what woke them. If not, waits, the critical path and the replay are unknown.
+    /// Whether the collector saw when threads ran and what woke them. If not, waits, the critical
+    /// path and the replay are unknown.
     pub fn sees_scheduler(&self) -> bool {
         self.missing.iter().all(|missing| missing.what != Missing::SCHEDULER)
     }
@@ -136,8 +150,8 @@ impl Info {
         Some(&missing.effect)
     }
 
-    /// Whether a new process did nothing but wait for a CPU between its creation and its first instruction. If not, the tracer may also
-    /// have stopped the process during that time.
+    /// Whether a new process did nothing but wait for a CPU between its creation and its first
+    /// instruction. If not, the tracer may also have stopped the process during that time.
     pub fn sees_first_waits(&self) -> bool {
         self.missing.iter().all(|missing| missing.what != Missing::FIRST_WAITS)
     }
@@ -373,7 +387,8 @@ table! {
             off_span: Option<Nanos>,
             wake_span: Option<Nanos>,
             reason: LeftCpu,
-            /// The file contains the recorded machine's number; the reader returns the number on x86-64 (see `event::syscalls`).
+            /// The file contains the recorded machine's number; the reader returns the number on
+            /// x86-64 (see `event::syscalls`).
             syscall: Option<u16>,
             argument: Option<u64> = Bits,
             waker: Option<WakerRow> as waker + waker_text,
@@ -386,7 +401,8 @@ table! {
             calls: Option<u32> = Count,
         }
         since 7 {
-            /// `None` if there is no waker, or if certainty was not recorded; the waker is then treated as certain.
+            /// `None` if there is no waker, or if certainty was not recorded; the waker is then
+            /// treated as certain.
             is_waker_certain: Option<bool> as waker_certain,
         }
     }
@@ -422,7 +438,8 @@ impl SliceRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakerRow {
     Task(TaskId),
-    /// A thread that is not followed, with its name. The pid is 0 if it is not visible in the recorder's pid namespace.
+    /// A thread that is not followed, with its name. The pid is 0 if it is not visible in the
+    /// recorder's pid namespace.
     Other(Pid, Option<TextId>),
     Interrupt,
 }

@@ -1,6 +1,7 @@
-//! `table!` declares a table of a recording together with the type of its rows. A declaration names each column once, with its type and the
-//! format version that added it. Everything else about the rows is derived from it: SQL statements, conversions and checks. How a file stores
-//! a value is up to the `Format`.
+//! `table!` declares a table of a recording together with the type of its rows. A declaration names
+//! each column once, with its type and the format version that added it. Everything else about the
+//! rows is derived from it: SQL statements, conversions and checks. How a file stores a value is up
+//! to the `Format`.
 
 #[derive(Debug)]
 pub struct Table {
@@ -33,14 +34,16 @@ pub struct ColumnType {
     pub limit: Limit,
 }
 
-/// What the values of a column cannot exceed, given how long the recording is. A larger value is a contradiction.
+/// What the values of a column cannot exceed, given how long the recording is. A larger value is a
+/// contradiction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Nothing that follows from the recording.
     None,
     /// The latest event: instants, and spans of time.
     Duration,
-    /// The CPU time of all CPUs since the machine was started, because processes may be older than the recording.
+    /// The CPU time of all CPUs since the machine was started, because processes may be older than
+    /// the recording.
     CpuTime,
     /// One per nanosecond on each CPU.
     Count,
@@ -56,7 +59,8 @@ pub trait Format {
     type Error;
 }
 
-/// A format that stores values of type `T`. `As` selects one of several ways to store the same type.
+/// A format that stores values of type `T`. `As` selects one of several ways to store the same
+/// type.
 pub trait Stores<T, As = ()>: Format {
     /// The type of the column that stores a value, or of each of its columns if there are several.
     const TYPE: ColumnType;
@@ -90,7 +94,8 @@ impl<F: Stores<Key>, Key, R: Row<F>> Row<F> for (Key, R) {
     }
 }
 
-/// Stores an unsigned number as the signed number with the same 64 bits; numbers from 2^63 on become negative.
+/// Stores an unsigned number as the signed number with the same 64 bits; numbers from 2^63 on
+/// become negative.
 #[derive(Debug)]
 pub enum Bits {}
 
@@ -134,11 +139,14 @@ pub enum Cost {}
 ///
 /// Optional parts of a column's declaration:
 /// - `= Bits` selects a way to store the type (the parameter `As` of `Stores`).
-/// - `as created_ns` names the column if its name is not the field's. `as waker + waker_text` names both columns of a field that has two.
+/// - `as created_ns` names the column if its name is not the field's. `as waker + waker_text` names
+///   both columns of a field that has two.
 ///
-/// `since 1, key id` adds a first column that is not a field. Rows of such a table are read and written as `(Key, Row)`.
+/// `since 1, key id` adds a first column that is not a field. Rows of such a table are read and
+/// written as `(Key, Row)`.
 ///
-/// Later versions add columns at the end, because a row's checksum covers the columns of its version in order.
+/// Later versions add columns at the end, because a row's checksum covers the columns of its
+/// version in order.
 #[macro_export]
 macro_rules! table {
     (@name $field:ident) => { stringify!($field) };

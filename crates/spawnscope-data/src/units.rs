@@ -1,5 +1,6 @@
-//! Formats numbers for sentences and tables. Values with a unit have three significant digits, with two exceptions: from 1000 of the largest
-//! unit on, they have all digits, and in the smallest unit, they are integers. One megabyte is 1,000,000 bytes.
+//! Formats numbers for sentences and tables. Values with a unit have three significant digits, with
+//! two exceptions: from 1000 of the largest unit on, they have all digits, and in the smallest
+//! unit, they are integers. One megabyte is 1,000,000 bytes.
 
 use crate::event::Nanos;
 
@@ -40,7 +41,8 @@ pub fn percent(part: impl Into<Option<Nanos>>, whole: impl Into<Option<Nanos>>) 
     }
 }
 
-/// Formats a relative difference, such as `+1.2 %`. A difference that rounds to zero is `+0.0 %`, never `-0.0 %`.
+/// Formats a relative difference, such as `+1.2 %`. A difference that rounds to zero is `+0.0 %`,
+/// never `-0.0 %`.
 pub fn signed_percent(share: f64) -> String {
     // Negative zero plus zero is zero.
     let tenths = (1000.0 * share).round() + 0.0;
@@ -64,7 +66,8 @@ pub fn counted(number: u64, singular: &str, plural: &str) -> String {
     format!("{} {}", count(number), if number == 1 { singular } else { plural })
 }
 
-/// Formats a value in the largest unit in which it is at least 1, with the digits that the module describes.
+/// Formats a value in the largest unit in which it is at least 1, with the digits that the module
+/// describes.
 fn scaled(value: f64, units: &[(&str, f64)]) -> String {
     // 999.6 of a unit would be rounded to 1000, so it is shown as 1.00 of the next unit.
     let largest = units.iter().find(|(_, length)| value / length >= 0.9995);

@@ -1,6 +1,7 @@
-//! Combines events into rows. This code does no I/O: it receives events, and returns the new and changed rows in batches. Only unfinished
-//! launches are kept in memory. A late event for a launch that is no longer kept produces an incomplete row. `store` merges that row into the row
-//! in the file, so it can add values but not remove any.
+//! Combines events into rows. This code does no I/O: it receives events, and returns the new and
+//! changed rows in batches. Only unfinished launches are kept in memory. A late event for a launch
+//! that is no longer kept produces an incomplete row. `store` merges that row into the row in the
+//! file, so it can add values but not remove any.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,7 +26,8 @@ pub(super) struct Batch {
     /// Strings that the rows refer to and that the file does not contain yet.
     pub(super) texts: Vec<TextRow>,
     pub(super) launches: Vec<LaunchRow>,
-    /// Launches that slices belong to and that are not kept in memory. If the file does not contain such a launch, it becomes an orphan.
+    /// Launches that slices belong to and that are not kept in memory. If the file does not contain
+    /// such a launch, it becomes an orphan.
     pub(super) referenced: HashSet<LaunchId>,
     pub(super) execs: Vec<OrderedExec>,
     pub(super) failed_execs: Vec<FailedExecRow>,
@@ -36,7 +38,8 @@ pub(super) struct Batch {
     pub(super) objects: Vec<(ObjectRef, ObjectRow)>,
     pub(super) peers: Vec<PeerRow>,
     pub(super) edges: Vec<EdgeRow>,
-    /// Frames and call chains that launches and samples refer to and that the file does not contain yet.
+    /// Frames and call chains that launches and samples refer to and that the file does not contain
+    /// yet.
     pub(super) stacks: NewStacks,
     pub(super) slices: Vec<SliceRow>,
     pub(super) samples: Vec<SampleRow>,
@@ -51,7 +54,8 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Returns the rows that live views need, and drops the other rows. `Follower::send` adds which recording they belong to.
+    /// Returns the rows that live views need, and drops the other rows. `Follower::send` adds which
+    /// recording they belong to.
     pub(super) fn into_new_rows(self) -> NewRows {
         NewRows {
             texts: self.texts.into_iter().map(|text| (text.id, text.bytes)).collect(),
@@ -72,7 +76,8 @@ pub(super) struct Assembler {
     objects: Objects,
     stacks: Stacks,
     unfinished: HashMap<LaunchId, UnfinishedLaunch>,
-    /// For each pid in the recorder's pid namespace, the unfinished launch that has the pid or had it last.
+    /// For each pid in the recorder's pid namespace, the unfinished launch that has the pid or had
+    /// it last.
     by_pid: HashMap<Pid, LaunchId>,
     invocations: Invocations,
     dirty: Vec<LaunchId>,
@@ -83,7 +88,8 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
-    /// The minimum of `forget_orphans_above`. Orphans are forgotten because an orphan whose end was also lost would stay forever.
+    /// The minimum of `forget_orphans_above`. Orphans are forgotten because an orphan whose end was
+    /// also lost would stay forever.
     const MANY_UNFINISHED: usize = 65_536;
 
     pub(super) fn new(origin: Nanos, redaction: Redaction) -> Self {
@@ -152,7 +158,8 @@ impl Assembler {
         }
     }
 
-    /// Returns the invocations of ninja that have ended since the last call. If the recording ends, all invocations have ended.
+    /// Returns the invocations of ninja that have ended since the last call. If the recording ends,
+    /// all invocations have ended.
     pub(super) fn take_ended_invocations(&mut self, recording_ends: bool) -> Vec<Invocation> {
         if recording_ends {
             self.invocations.end_all();
@@ -198,12 +205,14 @@ impl Assembler {
         }
     }
 
-    /// Converts an instant to recording time. Instants before time zero become zero, such as the start of a sleep that has not ended yet.
+    /// Converts an instant to recording time. Instants before time zero become zero, such as the
+    /// start of a sleep that has not ended yet.
     fn relative(&self, instant: Nanos) -> Nanos {
         instant.since(self.origin)
     }
 
-    /// Returns a launch so that the caller can change it, and marks it as changed. An unknown launch becomes an orphan.
+    /// Returns a launch so that the caller can change it, and marks it as changed. An unknown
+    /// launch becomes an orphan.
     fn launch(&mut self, id: LaunchId) -> &mut UnfinishedLaunch {
         let launch = self.unfinished.entry(id).or_insert_with(|| UnfinishedLaunch::orphan(id));
         if !launch.is_dirty {
@@ -213,8 +222,9 @@ impl Assembler {
         launch
     }
 
-    /// Records that a launch now has this pid. The previous owner of the pid must have been reaped, even if no event said so. This limits
-    /// the number of unfinished launches to the number of pids.
+    /// Records that a launch now has this pid. The previous owner of the pid must have been reaped,
+    /// even if no event said so. This limits the number of unfinished launches to the number of
+    /// pids.
     fn give_pid(&mut self, pid: Pid, id: LaunchId) {
         if pid == Pid(0) {
             // The pid is not visible in the recorder's pid namespace.
@@ -359,7 +369,8 @@ impl Assembler {
     }
 
     fn apply_reaped(&mut self, at: Nanos, waiter: LaunchId, pid: Pid) {
-        // A wait also returns for a stopped child. Only a child that has exited can have been reaped.
+        // A wait also returns for a stopped child. Only a child that has exited can have been
+        // reaped.
         match self.launch(waiter).unreaped.get(&pid).copied() {
             Some(child) if self.unfinished.get(&child).is_none_or(UnfinishedLaunch::has_exited) => {
                 self.launch(waiter).unreaped.remove(&pid);
@@ -374,8 +385,9 @@ impl Assembler {
         }
     }
 
-    /// Returns the zombie with this pid whose parent has ended, so that a subreaper or init reaps it. Only the pid identifies that zombie, and
-    /// only if the reaper and the recorder see the same pids. The parent must have ended, because a tracer's wait also returns other zombies.
+    /// Returns the zombie with this pid whose parent has ended, so that a subreaper or init reaps
+    /// it. Only the pid identifies that zombie, and only if the reaper and the recorder see the
+    /// same pids. The parent must have ended, because a tracer's wait also returns other zombies.
     fn orphaned_zombie(&self, pid: Pid) -> Option<LaunchId> {
         let id = *self.by_pid.get(&pid)?;
         let child = self.unfinished.get(&id)?;

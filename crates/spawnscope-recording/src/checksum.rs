@@ -1,9 +1,11 @@
-//! The checksums of a recording's rows. `schema.sql` documents them for other programs. The writer maintains the sums (`sums`), and the
-//! reader compares them.
+//! The checksums of a recording's rows. `schema.sql` documents them for other programs. The writer
+//! maintains the sums (`sums`), and the reader compares them.
 //!
-//! A row's checksum is the XXH3-64 of its rowid and its values in column order, each with one byte for its type. A table's checksum is the
-//! sum of its rows' checksums modulo 2^64. The order of rows does not matter, so for a changed row, the old checksum is subtracted and the new
-//! one added. The sums are updated in the same transaction as the rows, so they are correct after every batch.
+//! A row's checksum is the XXH3-64 of its rowid and its values in column order, each with one byte
+//! for its type. A table's checksum is the sum of its rows' checksums modulo 2^64. The order of
+//! rows does not matter, so for a changed row, the old checksum is subtracted and the new one
+//! added. The sums are updated in the same transaction as the rows, so they are correct after every
+//! batch.
 
 use rusqlite::types::ValueRef;
 use twox_hash::XxHash3_64;

@@ -1,8 +1,10 @@
-//! Marks a recording as being written. A second recorder then refuses the file, and a report can distinguish a live recording from one that
-//! was cut off. The kernel removes the mark when the recorder dies.
+//! Marks a recording as being written. A second recorder then refuses the file, and a report can
+//! distinguish a live recording from one that was cut off. The kernel removes the mark when the
+//! recorder dies.
 //!
-//! The mark is an open-file-description lock on a byte after those that SQLite locks (its locking page begins at 1 GiB). Unlike flock, it
-//! never conflicts with SQLite's own locks, whatever the file system.
+//! The mark is an open-file-description lock on a byte after those that SQLite locks (its locking
+//! page begins at 1 GiB). Unlike flock, it never conflicts with SQLite's own locks, whatever the
+//! file system.
 
 use std::fs::File;
 use std::io;

@@ -1,6 +1,7 @@
-//! Finds rows that cannot all be true: a child older than its parent, an exit before the start, more CPU time than elapsed. No recorder
-//! writes such rows, but a file may contain them, so they are counted and reported. Small differences do not count as contradictions, because
-//! the timestamps of two CPUs may be slightly out of order.
+//! Finds rows that cannot all be true: a child older than its parent, an exit before the start,
+//! more CPU time than elapsed. No recorder writes such rows, but a file may contain them, so they
+//! are counted and reported. Small differences do not count as contradictions, because the
+//! timestamps of two CPUs may be slightly out of order.
 
 use spawnscope_data::contradictions::Contradictions;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
@@ -14,7 +15,8 @@ use spawnscope_data::rows::{
 };
 use spawnscope_data::table::{Limit, Table};
 
-/// How far an instant may precede another one that it should follow. In recordings with 180,000 slices in total, no instant did so.
+/// How far an instant may precede another one that it should follow. In recordings with 180,000
+/// slices in total, no instant did so.
 const MAX_CLOCK_DIFFERENCE: Nanos = Nanos(1_000_000);
 
 /// What the values of columns cannot exceed (`Limit`), in the unit of each.
@@ -39,7 +41,8 @@ impl Limits {
         }
     }
 
-    /// Returns the columns of a table that have a limit: the index of each, the limit, and the contradiction that a larger value is.
+    /// Returns the columns of a table that have a limit: the index of each, the limit, and the
+    /// contradiction that a larger value is.
     pub(super) fn of_columns(&self, table: &Table) -> Vec<(usize, u64, &'static str)> {
         let columns = table.columns.iter().enumerate();
         let limited = columns.filter_map(|(index, column)| match column.column_type.limit {
@@ -52,7 +55,8 @@ impl Limits {
     }
 }
 
-/// Counts values of a row that exceed their limits. The first column is the id of the launch or task, if the row has one.
+/// Counts values of a row that exceed their limits. The first column is the id of the launch or
+/// task, if the row has one.
 pub(super) fn check_limits(limits: &[(usize, u64, &'static str)], values: &[ValueRef<'_>], found: &mut Contradictions) {
     let number = |index: usize| match values.get(index) {
         Some(ValueRef::Integer(value)) => u64::try_from(*value).unwrap_or_default(),
@@ -80,7 +84,8 @@ impl Tasks {
     }
 }
 
-/// Checks the rows of a recording against each other, except slices and samples, which `SpanChecker` checks.
+/// Checks the rows of a recording against each other, except slices and samples, which
+/// `SpanChecker` checks.
 pub(super) fn find(recording: &Recording, threads: &[ThreadRow]) -> Contradictions {
     let ids = recording.launches.iter().map(|row| row.id.0.cast_signed()).collect();
     let checker = RowChecker { recording, launches: Ids::new(ids), found: Contradictions::default() };
@@ -205,7 +210,8 @@ impl RowChecker<'_> {
     }
 }
 
-/// Checks slices or samples, one after the other, against their threads and the end of the recording.
+/// Checks slices or samples, one after the other, against their threads and the end of the
+/// recording.
 pub(super) struct SpanChecker {
     tasks: Tasks,
     end: Nanos,

@@ -1,6 +1,7 @@
-//! Prepares the path of a new recording. An existing recording is kept as `<path>.old`, as perf does with `perf.data.old`. A file that is
-//! not a recording is neither moved nor overwritten. Nothing is written through a link, because any user with write access to the directory
-//! may have created the link.
+//! Prepares the path of a new recording. An existing recording is kept as `<path>.old`, as perf
+//! does with `perf.data.old`. A file that is not a recording is neither moved nor overwritten.
+//! Nothing is written through a link, because any user with write access to the directory may have
+//! created the link.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -33,16 +34,18 @@ pub(super) struct Destination {
     path: PathBuf,
     /// Whether the earlier recording at this path was moved to `<path>.old`.
     is_earlier_kept: bool,
-    /// The recording, whose open descriptor keeps the claim. It must outlive SQLite's connection, because closing it releases that connection's
-    /// locks.
+    /// The recording, whose open descriptor keeps the claim. It must outlive SQLite's connection,
+    /// because closing it releases that connection's locks.
     file: File,
 }
 
-/// The files that SQLite keeps beside a database: rollback journal, write-ahead log, and its readers' shared memory.
+/// The files that SQLite keeps beside a database: rollback journal, write-ahead log, and its
+/// readers' shared memory.
 const SQLITE_SUFFIXES: [&str; 3] = ["-journal", "-wal", "-shm"];
 
-/// Creates an empty file at `path`, readable only by its owner because argv can be private. Moves an earlier recording to `<path>.old`. SQLite
-/// gives the files that it creates beside the recording the same owner and mode.
+/// Creates an empty file at `path`, readable only by its owner because argv can be private. Moves
+/// an earlier recording to `<path>.old`. SQLite gives the files that it creates beside the
+/// recording the same owner and mode.
 pub(super) fn prepare(path: &Path) -> Result<Destination, RecordError> {
     // Drops a `/` or `/.` at the end of the path.
     let normalized = path.file_name().map(|name| path.with_file_name(name));
@@ -55,8 +58,8 @@ pub(super) fn prepare(path: &Path) -> Result<Destination, RecordError> {
         self::occupant(&directory, &old)?;
         move_recording(&directory, &path, &old)?;
     }
-    // SQLite would treat existing files with these suffixes as part of the new recording. They may remain from a removed recording, or another
-    // user may have put them there.
+    // SQLite would treat existing files with these suffixes as part of the new recording. They may
+    // remain from a removed recording, or another user may have put them there.
     remove_sqlite_files(&directory, &path)?;
     let file = match occupant {
         Occupant::EmptyFile(file) => file,
@@ -88,8 +91,9 @@ impl Destination {
         self.directory.still_contains(name(&self.path), &self.file)
     }
 
-    /// Whether the header that SQLite has written to the path has arrived in the file. If not, another user has replaced the file between its
-    /// creation and the moment when SQLite opened it.
+    /// Whether the header that SQLite has written to the path has arrived in the file. If not,
+    /// another user has replaced the file between its creation and the moment when SQLite opened
+    /// it.
     pub(super) fn has_header(&self) -> io::Result<bool> {
         Ok(SqliteHeader::read(&self.file)?.is_some_and(|header| header.application_id == APPLICATION_ID))
     }
@@ -112,10 +116,12 @@ fn name(path: &Path) -> &OsStr {
     path.file_name().unwrap_or_default()
 }
 
-/// Renames a recording together with the journal or write-ahead log that a killed recorder left. Otherwise the recording's last batches would
-/// be lost, and SQLite would apply them to the next file with the old name.
+/// Renames a recording together with the journal or write-ahead log that a killed recorder left.
+/// Otherwise the recording's last batches would be lost, and SQLite would apply them to the next
+/// file with the old name.
 fn move_recording(directory: &Directory, path: &Path, old: &Path) -> Result<(), RecordError> {
-    // The SQLite files of the replaced recording must be removed first, or SQLite would apply them to the wrong recording.
+    // The SQLite files of the replaced recording must be removed first, or SQLite would apply them
+    // to the wrong recording.
     remove_sqlite_files(directory, old)?;
     directory.rename(name(path), name(old)).map_err(|source| RecordError::io("rename", path, source))?;
     for suffix in SQLITE_SUFFIXES {
@@ -134,7 +140,8 @@ fn move_recording(directory: &Directory, path: &Path, old: &Path) -> Result<(), 
 fn remove_sqlite_files(directory: &Directory, path: &Path) -> Result<(), RecordError> {
     SQLITE_SUFFIXES.iter().map(|suffix| with_suffix(path, suffix)).try_for_each(|file| {
         let removed = directory.remove(name(&file));
-        // Where no file can be removed (a read-only file system), or none can have this name, the error does not say whether one exists.
+        // Where no file can be removed (a read-only file system), or none can have this name, the
+        // error does not say whether one exists.
         let exists = || directory.entry_type(name(&file)).is_ok_and(|found| found != EntryType::Nothing);
         removed.or_else(|source| if exists() { Err(RecordError::io("remove", &file, source)) } else { Ok(()) })
     })
@@ -167,8 +174,8 @@ fn occupant(directory: &Directory, path: &Path) -> Result<Occupant, RecordError>
     }
 }
 
-/// Opens an empty file for writing. Refuses a file of another user, who could read the recording, and a file with several hard links, which
-/// exists in another directory as well.
+/// Opens an empty file for writing. Refuses a file of another user, who could read the recording,
+/// and a file with several hard links, which exists in another directory as well.
 fn empty_file(directory: &Directory, path: &Path) -> Result<File, RecordError> {
     let file = directory.open(name(path), OFlags::RDWR).map_err(|source| RecordError::io("open", path, source))?;
     let metadata = file.metadata().map_err(|source| RecordError::io("open", path, source))?;

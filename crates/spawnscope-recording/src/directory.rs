@@ -1,5 +1,6 @@
-//! The directory of a recording, opened as a descriptor. Files are inspected, created, renamed and removed by their names relative to this
-//! descriptor, never through a link. This works even if the directory is moved meanwhile.
+//! The directory of a recording, opened as a descriptor. Files are inspected, created, renamed and
+//! removed by their names relative to this descriptor, never through a link. This works even if the
+//! directory is moved meanwhile.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -38,8 +39,8 @@ impl Directory {
         Ok(Directory { fd, path })
     }
 
-    /// Returns the path of a file in the directory. The directory's part is the path that the directory had when it was opened, with links
-    /// resolved.
+    /// Returns the path of a file in the directory. The directory's part is the path that the
+    /// directory had when it was opened, with links resolved.
     pub(super) fn file_path(&self, name: &OsStr) -> PathBuf {
         self.path.join(name)
     }
@@ -56,7 +57,8 @@ impl Directory {
         }
     }
 
-    /// Opens a file, which must not be a link. If it has become a pipe, opening does not wait for the other end.
+    /// Opens a file, which must not be a link. If it has become a pipe, opening does not wait for
+    /// the other end.
     pub(super) fn open(&self, name: &OsStr, access: OFlags) -> io::Result<File> {
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         Ok(openat(&self.fd, name, flags, Mode::empty())?.into())
@@ -76,7 +78,8 @@ impl Directory {
         Ok(unlinkat(&self.fd, name, AtFlags::empty())?)
     }
 
-    /// Whether the directory's path still leads to the directory, and `name` in it still refers to `file`.
+    /// Whether the directory's path still leads to the directory, and `name` in it still refers to
+    /// `file`.
     pub(super) fn still_contains(&self, name: &OsStr, file: &File) -> bool {
         let (Ok(directory), Ok(file)) = (fstat(&self.fd), file.metadata()) else { return false };
         is_at(&self.path, (directory.st_dev, directory.st_ino))

@@ -1,4 +1,5 @@
-//! What the caller provides when a recording begins and when it ends, and the files that it then consists of.
+//! What the caller provides when a recording begins and when it ends, and the files that it then
+//! consists of.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +12,8 @@ pub struct Header {
     /// The name of the collector, such as `ebpf`.
     pub collector: String,
     pub scope: Scope,
-    /// The command's argv; empty if there is no command. Secrets in it are masked when it is written.
+    /// The command's argv; empty if there is no command. Secrets in it are masked when it is
+    /// written.
     pub command: Vec<Vec<u8>>,
     pub cwd: Vec<u8>,
     /// `uname -r`.
@@ -20,8 +22,8 @@ pub struct Header {
     pub arch: String,
     /// `uname -n`.
     pub hostname: String,
-    /// Labels that say what the recording is about, at most `Label::MAX_COUNT`, with different keys. Secrets in values are masked when they are
-    /// written.
+    /// Labels that say what the recording is about, at most `Label::MAX_COUNT`, with different
+    /// keys. Secrets in values are masked when they are written.
     pub labels: Vec<Label>,
     pub cpus: u32,
     /// The number of CPUs that the command may use, if known. A quota allows fractions.
@@ -42,7 +44,8 @@ pub struct Ending {
     pub wall: Option<Nanos>,
     /// Why the recording ended: `exited`, `interrupted`, `duration` or `failed: WHY`.
     pub ended: String,
-    /// The number of CPUs that the command was allowed to use at its end. `None` if the number in the header is not to be replaced.
+    /// The number of CPUs that the command was allowed to use at its end. `None` if the number in
+    /// the header is not to be replaced.
     pub allowed_cpus: Option<f64>,
     pub lost: Vec<Loss>,
     /// Constants that are known at the end, in addition to those of the header.
@@ -50,7 +53,8 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Returns the sum of lost events for each kind, because a collector may report one kind several times.
+    /// Returns the sum of lost events for each kind, because a collector may report one kind
+    /// several times.
     pub(super) fn losses(&self) -> Vec<Loss> {
         let mut losses = BTreeMap::new();
         for loss in &self.lost {
@@ -64,7 +68,7 @@ impl Ending {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FinishedFiles {
     Whole,
-    /// Two files, because another program still reads the recording. This write-ahead log is part of the recording until that program
-    /// closes it.
+    /// Two files, because another program still reads the recording. This write-ahead log is part
+    /// of the recording until that program closes it.
     WithLog(PathBuf),
 }

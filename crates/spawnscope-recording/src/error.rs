@@ -1,4 +1,5 @@
-//! Errors of recordings, in kinds that callers can distinguish. Each message says what failed, on which file, and what to do.
+//! Errors of recordings, in kinds that callers can distinguish. Each message says what failed, on
+//! which file, and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,8 +8,8 @@ use std::sync::Arc;
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 
-/// Why a recording could not be written or read. This type is `Clone`, because a failure of the writer is reported immediately to the
-/// collecting thread and later to the caller of `finish`.
+/// Why a recording could not be written or read. This type is `Clone`, because a failure of the
+/// writer is reported immediately to the collecting thread and later to the caller of `finish`.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RecordError {
     #[error("no recording at {}: {}", path.display(), match numbered {
@@ -40,8 +41,8 @@ pub enum RecordError {
     /// Another program held the lock for longer than spawnscope waits.
     #[error("recording {} is locked by another program: close that program, or try again later", path.display())]
     Locked { path: PathBuf },
-    /// Another program, such as a recorder before format version 8, was killed while it wrote to the file. Its change would have to be rolled
-    /// back, but the reader never writes to a file.
+    /// Another program, such as a recorder before format version 8, was killed while it wrote to
+    /// the file. Its change would have to be rolled back, but the reader never writes to a file.
     #[error(
         "recording {} has a partial change by another program, which its -journal file can roll back: copy both files to a \
          directory that you own, and run `sqlite3 COPY 'PRAGMA user_version'`",
@@ -67,7 +68,8 @@ pub enum RecordError {
         path.display()
     )]
     Link { path: PathBuf },
-    /// A new recording would have been written to a file that another user owns or can reach by another path.
+    /// A new recording would have been written to a file that another user owns or can reach by
+    /// another path.
     #[error("{} is empty, but belongs to another user or has several hard links: remove it, or name another file with -o", path.display())]
     NotPrivate { path: PathBuf },
     #[error("{} is being recorded by another spawnscope: name another file with -o", path.display())]
@@ -108,7 +110,8 @@ impl RecordError {
 
     /// Maps an SQLite error that occurs while an open recording is read.
     pub(super) fn unreadable(path: &Path, source: rusqlite::Error) -> Self {
-        // SQLite reports a missing table or column as an unknown statement, and a value that exceeds its limits as too big.
+        // SQLite reports a missing table or column as an unknown statement, and a value that
+        // exceeds its limits as too big.
         let is_corrupt = matches!(source.sqlite_error_code(), Some(ErrorCode::Unknown | ErrorCode::TooBig))
             || !matches!(source, rusqlite::Error::SqliteFailure(..));
         if is_corrupt {

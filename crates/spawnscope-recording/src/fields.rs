@@ -1,5 +1,6 @@
-//! Decodes an SQLite row, column by column. If a column has a value that no recorder writes, the error names the table and the
-//! column. The types of values are in `values`, and the tables in `tables`.
+//! Decodes an SQLite row, column by column. If a column has a value that no recorder writes, the
+//! error names the table and the column. The types of values are in `values`, and the tables in
+//! `tables`.
 
 use rusqlite::types::ValueRef;
 
@@ -15,7 +16,8 @@ pub(super) struct BadValue {
     pub(super) found: String,
 }
 
-/// The ids of the rows of one table in a file. They may have gaps, because another program may have written them.
+/// The ids of the rows of one table in a file. They may have gaps, because another program may have
+/// written them.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     ids: Vec<i64>,

@@ -1,5 +1,6 @@
-//! Passes written rows to a follower, such as a live view, while a recording is made. The writer never waits for the follower: if the follower
-//! is too slow, rows are skipped, and the skipped launches are counted.
+//! Passes written rows to a follower, such as a live view, while a recording is made. The writer
+//! never waits for the follower: if the follower is too slow, rows are skipped, and the skipped
+//! launches are counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +35,8 @@ pub fn follow() -> (Follower, RowReceiver) {
 }
 
 impl Follower {
-    /// Returns the side for the writer of the next recording. That writer may send rows only after the earlier recording is finished.
+    /// Returns the side for the writer of the next recording. That writer may send rows only after
+    /// the earlier recording is finished.
     pub fn for_next_recording(&self) -> Follower {
         Follower { recording: self.recording + 1, ..self.clone() }
     }
@@ -52,7 +54,8 @@ impl RowReceiver {
     /// Waits for the rows of the next batch.
     ///
     /// # Errors
-    /// `Timeout` if there is no batch within `timeout`, `Disconnected` once the recording is finished and all batches were received.
+    /// `Timeout` if there is no batch within `timeout`, `Disconnected` once the recording is
+    /// finished and all batches were received.
     pub fn next(&self, timeout: Duration) -> Result<NewRows, RecvTimeoutError> {
         self.receiver.recv_timeout(timeout)
     }

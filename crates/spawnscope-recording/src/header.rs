@@ -39,7 +39,8 @@ impl SqliteHeader {
         }
     }
 
-    /// Changes the header of a database in memory so that SQLite reads it without a write-ahead log.
+    /// Changes the header of a database in memory so that SQLite reads it without a write-ahead
+    /// log.
     pub(super) fn clear_log(file: &mut [u8]) {
         if let Some(journals) = file.get_mut(JOURNALS) {
             journals.fill(1);

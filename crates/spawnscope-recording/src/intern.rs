@@ -1,6 +1,7 @@
-//! Assigns ids to the strings of a recording and to the objects that its threads waited for, so that each is stored once. Memory is bounded:
-//! when a limit is reached, everything is forgotten, and the same bytes may get a new id later. All strings pass through this module before
-//! they are written, so it masks secrets, once per string.
+//! Assigns ids to the strings of a recording and to the objects that its threads waited for, so
+//! that each is stored once. Memory is bounded: when a limit is reached, everything is forgotten,
+//! and the same bytes may get a new id later. All strings pass through this module before they are
+//! written, so it masks secrets, once per string.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -34,8 +35,8 @@ pub(super) struct Interner {
 }
 
 impl Interner {
-    /// Maximum size of all known strings together, in bytes. An argv can be long: without this limit, a few thousand link commands would exhaust
-    /// memory.
+    /// Maximum size of all known strings together, in bytes. An argv can be long: without this
+    /// limit, a few thousand link commands would exhaust memory.
     const MAX_KNOWN_BYTES: usize = 16 << 20;
 
     pub(super) fn new(redaction: Redaction) -> Interner {
@@ -133,7 +134,8 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// Sets the current path of a file. This replaces the path of a deleted file that had the same inode.
+    /// Sets the current path of a file. This replaces the path of a deleted file that had the same
+    /// inode.
     pub(super) fn set_path(&mut self, device: u32, inode: u64, path: TextId) {
         if self.paths.len() >= MAX_KNOWN {
             self.paths.clear();
@@ -152,7 +154,8 @@ impl Objects {
     }
 }
 
-/// Whether objects of this kind have a path or an address. Objects of other kinds have none, even if a file has the same inode number.
+/// Whether objects of this kind have a path or an address. Objects of other kinds have none, even
+/// if a file has the same inode number.
 fn has_path(kind: ObjectKind) -> bool {
     use ObjectKind::{BlockDevice, CharacterDevice, Directory, Fifo, File, Socket};
     matches!(kind, Socket | Fifo | CharacterDevice | BlockDevice | File | Directory)

@@ -1,5 +1,6 @@
-//! The recording: one SQLite file, which is the only interface between the collectors and the analysis. `schema.sql` documents the format.
-//! `writer` stores events, which `assemble` combines into rows, and `reader` reads the rows.
+//! The recording: one SQLite file, which is the only interface between the collectors and the
+//! analysis. `schema.sql` documents the format. `writer` stores events, which `assemble` combines
+//! into rows, and `reader` reads the rows.
 
 mod assemble;
 mod checksum;

@@ -1,5 +1,6 @@
-//! Checks the write-ahead log of a recording that is being written, or whose recorder was killed. SQLite reads frames from the log up to
-//! the first damaged one and ignores the rest without an error, so a flipped bit would silently lose every later batch.
+//! Checks the write-ahead log of a recording that is being written, or whose recorder was killed.
+//! SQLite reads frames from the log up to the first damaged one and ignores the rest without an
+//! error, so a flipped bit would silently lose every later batch.
 //! <https://sqlite.org/fileformat2.html#walformat>
 
 use std::ffi::OsString;
@@ -11,7 +12,8 @@ use super::header::word;
 
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
-/// The first four bytes of a log, without the lowest bit, which says whether checksums are computed from big-endian numbers.
+/// The first four bytes of a log, without the lowest bit, which says whether checksums are computed
+/// from big-endian numbers.
 const MAGIC: u32 = 0x377f_0682;
 /// Page sizes that SQLite supports, in bytes.
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 512..=65_536;
@@ -21,7 +23,8 @@ pub(super) fn wal_path(recording: &Path) -> PathBuf {
     with_suffix(recording, "-wal")
 }
 
-/// Returns the path of a file that SQLite keeps beside a database: the suffix is appended to the whole path.
+/// Returns the path of a file that SQLite keeps beside a database: the suffix is appended to the
+/// whole path.
 pub(super) fn with_suffix(recording: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(recording);
     name.push(suffix);
@@ -30,8 +33,9 @@ pub(super) fn with_suffix(recording: &Path, suffix: &str) -> PathBuf {
 
 /// Describes the damage of a log; `None` if it is not damaged.
 ///
-/// A frame whose checksum does not match is not damage if no batch ends with that frame or later: the recorder was killed while it wrote the
-/// frame, or it rolled back a batch that did not fit on the disk, or the frame was written before the log was last restarted.
+/// A frame whose checksum does not match is not damage if no batch ends with that frame or later:
+/// the recorder was killed while it wrote the frame, or it rolled back a batch that did not fit on
+/// the disk, or the frame was written before the log was last restarted.
 pub(super) fn find_damage(log: &File) -> io::Result<Option<String>> {
     let length = log.metadata()?.len();
     let mut log = BufReader::with_capacity(READ_BYTES, log);
@@ -52,7 +56,8 @@ pub(super) fn find_damage(log: &File) -> io::Result<Option<String>> {
         if !is_later && !round.accept(&frame) {
             first_damaged = Some(number);
         }
-        // The first damaged frame may have been written only in part, unless it is the last frame of the file.
+        // The first damaged frame may have been written only in part, unless it is the last frame
+        // of the file.
         let may_be_torn = !is_later && number < frames;
         if let Some(first) = first_damaged.filter(|_| !may_be_torn && round.has_end_of_batch(&frame)) {
             return Ok(Some(format!("frame {first} of {frames} in its -wal file does not match its checksum")));
@@ -61,7 +66,8 @@ pub(super) fn find_damage(log: &File) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// The frames since the log was last restarted. All have the same salts, and the checksum of each continues that of the previous frame.
+/// The frames since the log was last restarted. All have the same salts, and the checksum of each
+/// continues that of the previous frame.
 struct Round {
     page_bytes: usize,
     salts: [u8; 8],

@@ -1,6 +1,7 @@
-//! Opens a recording for reading. Any user may have written the file, and root may be reading it. Therefore no code in the file is executed, no
-//! file beside it is created, changed or removed, and the file is identified as a recording before any row is read. This follows the advice
-//! in <https://sqlite.org/security.html>.
+//! Opens a recording for reading. Any user may have written the file, and root may be reading it.
+//! Therefore no code in the file is executed, no file beside it is created, changed or removed, and
+//! the file is identified as a recording before any row is read. This follows the advice in
+//! <https://sqlite.org/security.html>.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -23,7 +24,8 @@ use super::version::{self, APPLICATION_ID};
 use super::{claim, log, schema, store, unnamed};
 
 pub(super) struct OpenRecording {
-    /// Must be dropped before the file, because closing any descriptor of a file releases SQLite's locks on the file.
+    /// Must be dropped before the file, because closing any descriptor of a file releases SQLite's
+    /// locks on the file.
     pub(super) connection: Connection,
     pub(super) version: i32,
     pub(super) is_live: bool,
@@ -35,15 +37,18 @@ pub(super) struct OpenRecording {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// With locks, and, while the file is being recorded, with the write-ahead log and its shared memory.
+    /// With locks, and, while the file is being recorded, with the write-ahead log and its shared
+    /// memory.
     Shared,
-    /// Together with a log that a killed recorder left. No other program writes to the two files, so neither locks nor shared memory are
-    /// needed. In `Shared` mode, SQLite would create the shared memory, and merge the log into the file when the
-    /// connection closes.
+    /// Together with a log that a killed recorder left. No other program writes to the two files,
+    /// so neither locks nor shared memory are needed. In `Shared` mode, SQLite would create the
+    /// shared memory, and merge the log into the file when the connection closes.
     WithLog,
-    /// As an immutable file. Its header says that there is a log, but the log is missing or empty. SQLite would otherwise create one.
+    /// As an immutable file. Its header says that there is a log, but the log is missing or empty.
+    /// SQLite would otherwise create one.
     Immutable,
-    /// From memory, because the file has no name. No other file is beside it, and no other program writes to it.
+    /// From memory, because the file has no name. No other file is beside it, and no other program
+    /// writes to it.
     Unnamed,
 }
 
@@ -75,8 +80,8 @@ pub(super) fn open(path: &Path, timeout: Duration) -> Result<OpenRecording, Reco
 }
 
 impl OpenRecording {
-    /// Opens another connection to the same recording, for another thread. It keeps no second descriptor of the file, because closing
-    /// that one would release SQLite's locks.
+    /// Opens another connection to the same recording, for another thread. It keeps no second
+    /// descriptor of the file, because closing that one would release SQLite's locks.
     pub(super) fn reopen(&self, path: &Path, timeout: Duration) -> Result<OpenRecording, RecordError> {
         let (connection, version) = connect(path, self.mode, timeout)?;
         Ok(OpenRecording {
@@ -119,7 +124,8 @@ fn is_unnamed(file: &File) -> bool {
     })
 }
 
-/// Opens the write-ahead log beside a recording. It matters even if the recording's header does not mention it, because SQLite reads it anyway.
+/// Opens the write-ahead log beside a recording. It matters even if the recording's header does not
+/// mention it, because SQLite reads it anyway.
 fn open_log(path: &Path) -> Result<Option<File>, RecordError> {
     let log = log::wal_path(path);
     match regular_file(&log) {
@@ -142,7 +148,8 @@ fn find_damage(file: &File, header: &SqliteHeader, log: Option<&File>) -> io::Re
     Ok(is_broken.then(|| "the file does not match its checksum".to_owned()))
 }
 
-/// Connects to a file that was identified as a recording. Returns the connection and the format version.
+/// Connects to a file that was identified as a recording. Returns the connection and the format
+/// version.
 fn connect(path: &Path, mode: Mode, timeout: Duration) -> Result<(Connection, i32), RecordError> {
     let connection = connection(path, mode, timeout).map_err(|source| open_error(path, source))?;
     let (application_id, user_version) = identity(&connection).map_err(|source| open_error(path, source))?;
@@ -215,15 +222,16 @@ fn immutable_uri(path: &Path) -> PathBuf {
     PathBuf::from(format!("file:{escaped}?immutable=1"))
 }
 
-/// Reads the two numbers that identify a file. This is the first access by SQLite, so it fails if the file is locked or damaged.
+/// Reads the two numbers that identify a file. This is the first access by SQLite, so it fails if
+/// the file is locked or damaged.
 fn identity(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
     let application_id = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let user_version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok((application_id, user_version))
 }
 
-/// Returns the error for an existing file that could not be opened, with the operating system's reason (such as a missing permission), which
-/// SQLite does not report.
+/// Returns the error for an existing file that could not be opened, with the operating system's
+/// reason (such as a missing permission), which SQLite does not report.
 fn open_error(path: &Path, source: rusqlite::Error) -> RecordError {
     if source.sqlite_error_code() == Some(ErrorCode::CannotOpen)
         && let Err(refusal) = fs::File::open(path)

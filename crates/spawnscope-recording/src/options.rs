@@ -7,14 +7,16 @@ pub struct WriterOptions {
     /// The owner of the recording; `None` means the recorder's own user.
     pub owner: Option<Owner>,
     pub memory: Memory,
-    /// Whether the processes ran elsewhere, so that no file of this machine says anything about them.
+    /// Whether the processes ran elsewhere, so that no file of this machine says anything about
+    /// them.
     pub is_elsewhere: bool,
 }
 
 /// How much memory the writer may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Memory {
-    /// Enough to keep a batch out of the log until it is complete, and many events while another program holds the lock.
+    /// Enough to keep a batch out of the log until it is complete, and many events while another
+    /// program holds the lock.
     #[default]
     Plenty,
     /// As little as possible.

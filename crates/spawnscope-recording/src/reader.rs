@@ -1,5 +1,6 @@
-//! Reads the rows of a recording as plain data. The reader does not trust the file: a value that no recorder writes is an error that names the
-//! table and the column, and checksums reveal changed rows. The row types are in `spawnscope_data::rows`.
+//! Reads the rows of a recording as plain data. The reader does not trust the file: a value that no
+//! recorder writes is an error that names the table and the column, and checksums reveal changed
+//! rows. The row types are in `spawnscope_data::rows`.
 
 mod snapshot;
 
@@ -17,15 +18,16 @@ pub use spawnscope_data::rows::{
     SampleRow, Scope, SliceRow, StackId, StackRow, TextId, Texts, ThreadRow, WakerRow,
 };
 
-/// A recording that is open for reading. It may still be growing: each read returns what is complete at that time.
+/// A recording that is open for reading. It may still be growing: each read returns what is
+/// complete at that time.
 pub struct RecordingFile {
     opened: OpenRecording,
     path: PathBuf,
 }
 
 impl RecordingFile {
-    /// Opens a recording. A recording whose recorder was killed is readable up to its last batch. This does not write to the file, and creates no
-    /// file beside it.
+    /// Opens a recording. A recording whose recorder was killed is readable up to its last batch.
+    /// This does not write to the file, and creates no file beside it.
     ///
     /// # Errors
     /// `Missing`, `NotARecording`, `NewerVersion`, `Corrupt`, `Locked`, `NeedsRepair` and others.
@@ -46,8 +48,9 @@ impl RecordingFile {
         Snapshot::begin(self)?.info()
     }
 
-    /// Returns the name of each table, its number of rows and its checksum. The checksums are computed if the recording has none. Equal contents
-    /// have equal checksums, wherever SQLite stores the rows in the file.
+    /// Returns the name of each table, its number of rows and its checksum. The checksums are
+    /// computed if the recording has none. Equal contents have equal checksums, wherever SQLite
+    /// stores the rows in the file.
     pub fn sums(&self) -> Result<Vec<(String, u64, u64)>, RecordError> {
         Snapshot::begin(self)?.table_sums()
     }
@@ -65,14 +68,15 @@ impl RecordingFile {
         Snapshot::begin(self)?.threads()
     }
 
-    /// Calls `handle` with each slice in recorded order, which is nearly chronological. Slices refer to the texts and objects that `read`
-    /// returns. Returns contradictions between slices and the rest of the recording.
+    /// Calls `handle` with each slice in recorded order, which is nearly chronological. Slices
+    /// refer to the texts and objects that `read` returns. Returns contradictions between slices
+    /// and the rest of the recording.
     pub fn slices(&self, handle: &mut dyn FnMut(SliceRow)) -> Result<Contradictions, RecordError> {
         Snapshot::begin(self)?.slices(handle)
     }
 
-    /// Calls `handle` with each sample, in no particular order. Samples refer to the stacks that `read` returns. Returns contradictions between
-    /// samples and the rest of the recording.
+    /// Calls `handle` with each sample, in no particular order. Samples refer to the stacks that
+    /// `read` returns. Returns contradictions between samples and the rest of the recording.
     pub fn samples(&self, handle: &mut dyn FnMut(SampleRow)) -> Result<Contradictions, RecordError> {
         Snapshot::begin(self)?.samples(handle)
     }

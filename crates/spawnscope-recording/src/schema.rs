@@ -1,14 +1,17 @@
-//! Compares the schema of a file with that of a recording of the same version, before any row is read. A view, a trigger, a generated column or
-//! an expression in an index could execute an attacker's code in our connection.
+//! Compares the schema of a file with that of a recording of the same version, before any row is
+//! read. A view, a trigger, a generated column or an expression in an index could execute an
+//! attacker's code in our connection.
 
 use rusqlite::Connection;
 
 use super::tables::TABLES;
 
-/// The schema of the current version. The declarations in `tables` say which version added each table and column.
+/// The schema of the current version. The declarations in `tables` say which version added each
+/// table and column.
 const CURRENT: &str = include_str!("schema.sql");
 
-/// Describes how a file's schema differs from that of a recording of its version; `None` if they are equal.
+/// Describes how a file's schema differs from that of a recording of its version; `None` if they
+/// are equal.
 pub(super) fn difference(connection: &Connection, version: i32) -> rusqlite::Result<Option<String>> {
     let mut expected = expected(version);
     let mut statement = connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema")?;
@@ -36,7 +39,8 @@ struct Definition {
     kind: String,
     name: String,
     table: String,
-    /// The parts of the definition. `None` for an index that SQLite has created automatically, because it has no statement.
+    /// The parts of the definition. `None` for an index that SQLite has created automatically,
+    /// because it has no statement.
     parts: Option<Vec<String>>,
 }
 
@@ -46,7 +50,8 @@ fn expected(version: i32) -> Vec<Definition> {
         let table = TABLES.iter().find(|table| created_table(statement) == Some(table.name));
         let Some(table) = table.filter(|table| table.since() <= version) else { continue };
         let mut parts = split_definition(statement);
-        // Removes the columns of later versions. The first part, `CREATE TABLE x`, stays, because no column is called CREATE.
+        // Removes the columns of later versions. The first part, `CREATE TABLE x`, stays, because
+        // no column is called CREATE.
         parts.retain(|part| {
             let name = part.split(' ').next();
             let mut later = table.columns.iter().filter(|column| column.since > version);
@@ -69,8 +74,8 @@ fn created_table(statement: &str) -> Option<&str> {
     statement.split('(').next()?.trim().strip_prefix("CREATE TABLE ")
 }
 
-/// Splits a CREATE TABLE statement into the part before the list of columns, each column, and the part after the list if there is one. Removes
-/// comments, and reduces white space to single spaces.
+/// Splits a CREATE TABLE statement into the part before the list of columns, each column, and the
+/// part after the list if there is one. Removes comments, and reduces white space to single spaces.
 fn split_definition(statement: &str) -> Vec<String> {
     let statement = without_comments(statement);
     let Some((head, rest)) = statement.split_once('(') else { return vec![normalize(&statement)] };
@@ -97,8 +102,9 @@ fn normalize(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Removes comments, which extend from `--` to the end of the line. Strings that contain `--` need no special handling: our schema has
-/// none, and in another schema the opening quote of such a string remains, so that the two schemas differ.
+/// Removes comments, which extend from `--` to the end of the line. Strings that contain `--` need
+/// no special handling: our schema has none, and in another schema the opening quote of such a
+/// string remains, so that the two schemas differ.
 fn without_comments(sql: &str) -> String {
     let lines = sql.lines().map(|line| line.split_once("--").map_or(line, |(code, _)| code));
     lines.collect::<Vec<_>>().join("\n")

@@ -1,5 +1,6 @@
-//! Assigns ids to the frames and call chains of a recording, so that each is stored once. A chain is stored as its innermost frame and the id of
-//! the chain that called it. Memory is bounded as in `intern`.
+//! Assigns ids to the frames and call chains of a recording, so that each is stored once. A chain
+//! is stored as its innermost frame and the id of the chain that called it. Memory is bounded as in
+//! `intern`.
 
 use spawnscope_data::event::{Chain, Frame};
 

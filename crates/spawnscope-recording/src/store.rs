@@ -1,5 +1,6 @@
-//! Writes a recording with SQL: creates the file, writes each batch of rows in one transaction, and finishes the file. `writer` decides when to
-//! write and what to do on failure, `tables` contains the statements, `values` encodes rows, and `sums` maintains checksums.
+//! Writes a recording with SQL: creates the file, writes each batch of rows in one transaction, and
+//! finishes the file. `writer` decides when to write and what to do on failure, `tables` contains
+//! the statements, `values` encodes rows, and `sums` maintains checksums.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,10 +28,12 @@ use crate::ends::{Ending, FinishedFiles, Header};
 /// How long to wait for another program that holds a lock.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the writing of a batch waits for a lock. After that, the batch is kept and written with the next one.
+/// How long the writing of a batch waits for a lock. After that, the batch is kept and written with
+/// the next one.
 const BATCH_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How long the end of a recording waits for readers before it gives up merging the log into the file.
+/// How long the end of a recording waits for readers before it gives up merging the log into the
+/// file.
 const READERS_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) struct Store {
@@ -63,7 +66,8 @@ impl Store {
         Ok(Store { connection, path: path.to_owned(), destination, sums })
     }
 
-    /// Returns the destination, which is needed to discard the recording after its connection has been closed.
+    /// Returns the destination, which is needed to discard the recording after its connection has
+    /// been closed.
     pub(super) fn destination(&self) -> Arc<Destination> {
         Arc::clone(&self.destination)
     }
@@ -77,8 +81,8 @@ impl Store {
         self.change("finish", |rows| write_ending(rows, ending))
     }
 
-    /// Tries to store why writing failed. On a full disk, this usually fails as well. The recording then looks as if the recorder had been
-    /// killed.
+    /// Tries to store why writing failed. On a full disk, this usually fails as well. The recording
+    /// then looks as if the recorder had been killed.
     pub(super) fn store_failure(&mut self, failure: &RecordError) {
         let ended = format!("failed: {failure}");
         let sql = "UPDATE recording SET ended = ?";
@@ -105,7 +109,8 @@ impl Store {
         RecordError::Locked { path: self.path.clone() }
     }
 
-    /// Merges the log into the file, unless another program is still reading the recording, and closes the file.
+    /// Merges the log into the file, unless another program is still reading the recording, and
+    /// closes the file.
     pub(super) fn close(self) -> Result<FinishedFiles, RecordError> {
         let Store { connection, path, destination, .. } = self;
         if !destination.is_still_there() {
@@ -135,15 +140,15 @@ impl Store {
     }
 }
 
-/// `synchronous` is off, because fsync would disturb the disk of the measured command. A killed recorder loses nothing without fsync; only a
-/// crash of the machine may.
+/// `synchronous` is off, because fsync would disturb the disk of the measured command. A killed
+/// recorder loses nothing without fsync; only a crash of the machine may.
 const SETTINGS: &str = "
     PRAGMA synchronous = OFF;
     PRAGMA temp_store = MEMORY;
 ";
 
-/// Opens for writing the file that `destination` has created, by a path without links. `locking` is SQLite's locking mode: `NORMAL` or
-/// `EXCLUSIVE`.
+/// Opens for writing the file that `destination` has created, by a path without links. `locking` is
+/// SQLite's locking mode: `NORMAL` or `EXCLUSIVE`.
 fn open(path: &Path, locking: &str) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(as_file_path(path), flags)?;
@@ -154,14 +159,15 @@ fn open(path: &Path, locking: &str) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Returns the path in a form that SQLite treats as a file name. A relative path gets the prefix `./`, because `:memory:` and `file:x` have a special
-/// meaning.
+/// Returns the path in a form that SQLite treats as a file name. A relative path gets the prefix
+/// `./`, because `:memory:` and `file:x` have a special meaning.
 pub(super) fn as_file_path(path: &Path) -> PathBuf {
     if path.is_absolute() { path.to_owned() } else { Path::new(".").join(path) }
 }
 
-/// Makes SQLite write batches to a log beside the file, so that readers of the recording cannot delay the recorder. Readers of the log need shared
-/// memory. If the file system does not support it, the recorder locks the file exclusively until the end.
+/// Makes SQLite write batches to a log beside the file, so that readers of the recording cannot
+/// delay the recorder. Readers of the log need shared memory. If the file system does not support
+/// it, the recorder locks the file exclusively until the end.
 fn begin_log(connection: Connection, path: &Path) -> rusqlite::Result<Connection> {
     match use_log(&connection) {
         Ok(()) => return Ok(connection),
@@ -187,8 +193,8 @@ fn end_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))
 }
 
-/// Merges the log into the file, wherever the file is now, and prevents SQLite from removing the log by its name, because the log of another
-/// recorder may have this name now.
+/// Merges the log into the file, wherever the file is now, and prevents SQLite from removing the
+/// log by its name, because the log of another recorder may have this name now.
 fn merge_log_without_removing(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.query_row("PRAGMA wal_checkpoint", [], |_| Ok(()))
@@ -207,7 +213,8 @@ fn in_transaction(
     Ok(sums)
 }
 
-/// Creates the tables and their first rows in one transaction, so that a recorder that is killed meanwhile leaves an empty file or all tables.
+/// Creates the tables and their first rows in one transaction, so that a recorder that is killed
+/// meanwhile leaves an empty file or all tables.
 pub(super) fn create_schema(
     connection: &mut Connection,
     header: &Header,

@@ -1,5 +1,5 @@
-//! Writes rows together with their checksums. Every row of a recording is written through this code, so that the table `checksum` contains the
-//! sums of all rows after each batch.
+//! Writes rows together with their checksums. Every row of a recording is written through this
+//! code, so that the table `checksum` contains the sums of all rows after each batch.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Transaction, params, params_from_iter};
@@ -94,7 +94,8 @@ impl<'t> SummingWriter<'t> {
         Ok(())
     }
 
-    /// Adds rows to their table. If a row with the same key (the first value) exists, it is replaced; the row of a launch is merged instead.
+    /// Adds rows to their table. If a row with the same key (the first value) exists, it is
+    /// replaced; the row of a launch is merged instead.
     pub(super) fn upsert<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
         let statements = [tables::write(tables::INSERT_NEW, R::TABLE, false), update_statement(R::TABLE)];
         self.upsert_by(statements, rows.iter().map(|row| (None, row)))
@@ -199,8 +200,9 @@ fn update_statement(table: &Table) -> String {
     if is_launch { merge_launch(table) } else { tables::write(tables::REPLACE, table, false) }
 }
 
-/// Returns the statement that merges new values into a launch's row. A late event about a launch that is no longer in memory produces a row with
-/// few values, so NULL must not overwrite a value in the file. The smaller `origin` is kept, because the largest number means an orphan, and a
+/// Returns the statement that merges new values into a launch's row. A late event about a launch
+/// that is no longer in memory produces a row with few values, so NULL must not overwrite a value
+/// in the file. The smaller `origin` is kept, because the largest number means an orphan, and a
 /// launch whose creation is known is no longer an orphan.
 fn merge_launch(table: &Table) -> String {
     let merged: Vec<String> = table.columns[1..]

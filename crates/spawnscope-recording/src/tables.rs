@@ -1,5 +1,5 @@
-//! All tables of a recording, and their SQL statements. `schema.sql` documents the columns. The rows that the analysis uses are declared in
-//! `spawnscope_data`, the other ones here.
+//! All tables of a recording, and their SQL statements. `schema.sql` documents the columns. The
+//! rows that the analysis uses are declared in `spawnscope_data`, the other ones here.
 
 use std::sync::Arc;
 
@@ -90,8 +90,8 @@ pub(super) const fn table_of<R: Row<Sqlite>>() -> &'static Table {
     R::TABLE
 }
 
-/// Returns the statement that selects all rows of a table in a recording of this version. The rows are ordered by rowid, which is the first value.
-/// Columns that were added later are NULL.
+/// Returns the statement that selects all rows of a table in a recording of this version. The rows
+/// are ordered by rowid, which is the first value. Columns that were added later are NULL.
 pub(super) fn select(table: &Table, version: i32) -> String {
     format!("{} ORDER BY rowid", select_some(table, version))
 }
@@ -118,7 +118,8 @@ pub(super) const INSERT_NEW: &str = "INSERT OR IGNORE";
 /// Replaces the row with the same key or rowid, if one exists.
 pub(super) const REPLACE: &str = "INSERT OR REPLACE";
 
-/// Returns a statement such as `INSERT INTO x (a, b) VALUES (?, ?)`. With `at_rowid`, the rowid is bound last.
+/// Returns a statement such as `INSERT INTO x (a, b) VALUES (?, ?)`. With `at_rowid`, the rowid is
+/// bound last.
 pub(super) fn write(verb: &str, table: &Table, at_rowid: bool) -> String {
     let rowid = at_rowid.then_some("rowid");
     let columns: Vec<&str> = table.columns.iter().map(|column| column.name).chain(rowid).collect();

@@ -188,7 +188,8 @@ fn exec_failed(at: u64, launch: LaunchId, path: &str) -> Event {
     event(at, launch, kind)
 }
 
-/// Returns the events of a typical child of the root, within 1.4 µs: fork, two failed execs, exec, exit, reaping, eight slices.
+/// Returns the events of a typical child of the root, within 1.4 µs: fork, two failed execs, exec,
+/// exit, reaping, eight slices.
 pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
     let mut life = vec![
         launched(start + 100, ROOT, id, pid),
@@ -210,8 +211,8 @@ pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
     life
 }
 
-/// Returns the event with all times multiplied by a thousand. Real processes take microseconds where these events take nanoseconds, and larger
-/// numbers need more space in a file.
+/// Returns the event with all times multiplied by a thousand. Real processes take microseconds
+/// where these events take nanoseconds, and larger numbers need more space in a file.
 pub(super) fn at_real_pace(mut event: Event) -> Event {
     stretch(&mut event.at);
     match &mut event.kind {

@@ -1,15 +1,18 @@
-//! The last bytes of a finished recording, which contain a checksum of all bytes before them. It detects flipped bits everywhere, not only in
-//! rows. SQLite ignores bytes after the last page of a database.
+//! The last bytes of a finished recording, which contain a checksum of all bytes before them. It
+//! detects flipped bits everywhere, not only in rows. SQLite ignores bytes after the last page of a
+//! database.
 //!
 //! ```text
 //! 8 bytes  "SPNSDONE"
-//! 4 bytes  the file change counter of SQLite's header (offset 24) when the recording was finished, big-endian as in the header
+//! 4 bytes  the file change counter of SQLite's header (offset 24) when the recording was
+//!          finished, big-endian as in the header
 //! 4 bytes  the same value with every bit inverted
 //! 8 bytes  XXH3-64 of the file up to here, little-endian
 //! ```
 //!
-//! A program that changes the database increments the counter in the header, where SQLite stores it twice. The trailer's checksum is then no
-//! longer valid, but the checksums of the rows (`checksum`) remain valid. If the recorder was killed, there is no trailer.
+//! A program that changes the database increments the counter in the header, where SQLite stores it
+//! twice. The trailer's checksum is then no longer valid, but the checksums of the rows
+//! (`checksum`) remain valid. If the recorder was killed, there is no trailer.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -42,8 +45,8 @@ pub(super) fn append(file: &File) -> io::Result<()> {
         .inspect_err(|_| drop(file.set_len(length)))
 }
 
-/// Whether a file was damaged since it was finished. Without a valid trailer, that is unknown: the recorder was killed, the recording has an
-/// older version, or another program has changed it.
+/// Whether a file was damaged since it was finished. Without a valid trailer, that is unknown: the
+/// recorder was killed, the recording has an older version, or another program has changed it.
 pub(super) fn is_broken(file: &File, header: &SqliteHeader) -> io::Result<bool> {
     let length = file.metadata()?.len();
     let mut trailer = [0; TRAILER_BYTES as usize];

@@ -1,4 +1,5 @@
-//! One unfinished launch: its row so far, and the data that is needed to complete the row. Times are relative to the recording's origin.
+//! One unfinished launch: its row so far, and the data that is needed to complete the row. Times
+//! are relative to the recording's origin.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,8 @@ use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, ThreadRow};
 /// The row of a successful `execve`, with its rowid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OrderedExec {
-    /// The rowid. Rowids are in chronological order. Rows may be written in another order, because each is written when its batch is due.
+    /// The rowid. Rowids are in chronological order. Rows may be written in another order, because
+    /// each is written when its batch is due.
     pub(super) ordinal: i64,
     pub(super) row: ExecRow,
 }
@@ -35,7 +37,8 @@ pub(super) struct UnfinishedLaunch {
     /// Whether another launch got the pid, so that no more events are expected.
     pub(super) is_superseded: bool,
     exec: Option<LoadingExec>,
-    /// Sum of the CPU time that exiting threads had used when they began to exit; `None` if the time of one is unknown.
+    /// Sum of the CPU time that exiting threads had used when they began to exit; `None` if the
+    /// time of one is unknown.
     cpu_until_exit: Option<Nanos>,
     /// Sum of the CPU time of ended threads; `None` if the time of one is unknown.
     cpu_of_ended: Option<Nanos>,
@@ -65,8 +68,8 @@ impl UnfinishedLaunch {
     pub(super) fn row(&self) -> LaunchRow {
         let mut row = self.row.clone();
         if row.origin == Origin::Command {
-            // Before its release, the process of the command ran up to the point where the recorder held it. That run is not part of its
-            // setup, which begins at the release (`created`).
+            // Before its release, the process of the command ran up to the point where the recorder
+            // held it. That run is not part of its setup, which begins at the release (`created`).
             row.first_run =
                 row.first_run.map(|first_run| row.created.map_or(first_run, |created| first_run.max(created)));
         }
@@ -104,7 +107,8 @@ impl UnfinishedLaunch {
         loading.is_written = false;
     }
 
-    /// Returns the latest exec if it has changed since it was written, and forgets it if it is complete.
+    /// Returns the latest exec if it has changed since it was written, and forgets it if it is
+    /// complete.
     pub(super) fn take_changed_exec(&mut self) -> Option<OrderedExec> {
         let loading = self.exec.as_mut().filter(|loading| !loading.is_written)?;
         loading.is_written = true;
@@ -115,7 +119,8 @@ impl UnfinishedLaunch {
         Some(exec)
     }
 
-    /// Records that the thread `task` began to exit at `at`. Returns the thread's row, unless it is the first thread.
+    /// Records that the thread `task` began to exit at `at`. Returns the thread's row, unless it is
+    /// the first thread.
     pub(super) fn apply_exit(
         &mut self,
         at: Nanos,
@@ -151,7 +156,8 @@ impl UnfinishedLaunch {
         self.remaining_threads -= 1;
         // A recording may end between the ends of two threads.
         self.row.cpu = self.cpu_of_ended.filter(|_| self.remaining_threads <= 0);
-        // The kernel auto-reaps every thread that is not the last one, which says nothing about the process.
+        // The kernel auto-reaps every thread that is not the last one, which says nothing about the
+        // process.
         self.is_auto_reaped |= auto_reaped && zombie.is_some();
         self.row.zombie = self.row.zombie.max(zombie);
         if self.is_auto_reaped && !self.is_waited_for {
@@ -159,7 +165,8 @@ impl UnfinishedLaunch {
         }
     }
 
-    /// Records that a wait call has returned this process. The call may return before the child leaves the CPU for the last time.
+    /// Records that a wait call has returned this process. The call may return before the child
+    /// leaves the CPU for the last time.
     pub(super) fn apply_wait(&mut self, at: Nanos) {
         self.is_waited_for = true;
         self.row.reaped = Some(at);

@@ -1,5 +1,6 @@
-//! Connects to a recording in a file without a name, such as a copy of standard input that is opened as /dev/stdin. SQLite opens files only by
-//! their resolved names, so the file is mapped into memory, and SQLite reads it there as a deserialized database.
+//! Connects to a recording in a file without a name, such as a copy of standard input that is
+//! opened as /dev/stdin. SQLite opens files only by their resolved names, so the file is mapped
+//! into memory, and SQLite reads it there as a deserialized database.
 
 use std::fs::File;
 use std::io;
@@ -30,7 +31,8 @@ pub(super) fn to_sqlite_error(error: io::Error) -> rusqlite::Error {
 fn map(file: &File) -> io::Result<&'static mut [u8]> {
     let length = file.metadata()?.len();
     let length = usize::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
-    // SAFETY: a new private mapping at an address that the kernel chooses overlaps nothing that Rust knows.
+    // SAFETY: a new private mapping at an address that the kernel chooses overlaps nothing that
+    // Rust knows.
     let start = unsafe {
         libc::mmap(
             ptr::null_mut(),
@@ -44,7 +46,7 @@ fn map(file: &File) -> io::Result<&'static mut [u8]> {
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the mapping has `length` bytes and is never unmapped. The file has no name, and this process does not write to it, so its length
-    // and its contents do not change.
+    // SAFETY: the mapping has `length` bytes and is never unmapped. The file has no name, and this
+    // process does not write to it, so its length and its contents do not change.
     Ok(unsafe { slice::from_raw_parts_mut(start.cast(), length) })
 }

@@ -1,4 +1,5 @@
-//! Converts the fields of rows to SQLite's values and back. The columns are in the order of the row's declaration (`table!`).
+//! Converts the fields of rows to SQLite's values and back. The columns are in the order of the
+//! row's declaration (`table!`).
 
 use std::sync::Arc;
 
@@ -85,8 +86,8 @@ pub(super) enum Cpus {}
 /// Marks the duration of the recording itself, which may continue after its latest event.
 pub(super) enum Whole {}
 
-/// Implements `Value` for types with a marker, which are stored as without it. A marker selects a limit that follows from the recording's duration,
-/// or permits only some values.
+/// Implements `Value` for types with a marker, which are stored as without it. A marker selects a
+/// limit that follows from the recording's duration, or permits only some values.
 macro_rules! marked {
     ($($type:ty = $marker:ty: $limit:expr, $is_permitted:expr, $explanation:expr;)*) => {$(
         impl Value<$marker> for $type {
@@ -175,7 +176,8 @@ blobs!(Vec<u8>, Arc<[u8]>);
 /// Returns a stored byte string; `None` if the value has another type.
 pub(super) fn bytes(value: ValueRef<'_>) -> Option<&[u8]> {
     match value {
-        // Recordings written by hand, such as those of the tests, contain TEXT where a recorder writes BLOB.
+        // Recordings written by hand, such as those of the tests, contain TEXT where a recorder
+        // writes BLOB.
         ValueRef::Blob(bytes) | ValueRef::Text(bytes) => Some(bytes),
         _ => None,
     }
@@ -195,13 +197,14 @@ const fn required(name: &'static str) -> ColumnType {
     ColumnType { name, is_optional: false, limit: Limit::None }
 }
 
-/// Converts a number to SQLite's signed integers. No recorded value comes near their limit (292 years, 8 EiB).
+/// Converts a number to SQLite's signed integers. No recorded value comes near their limit (292
+/// years, 8 EiB).
 pub(super) fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Implements `Value` for types that are stored as integers, given the functions that encode and decode each type. A decoder returns `None` if
-/// the integer is out of range.
+/// Implements `Value` for types that are stored as integers, given the functions that encode and
+/// decode each type. A decoder returns `None` if the integer is out of range.
 macro_rules! integers {
     ($($type:ty: $to_integer:expr, $from_integer:expr $(, $limit:expr)?;)*) => {$(
         impl Value for $type {
@@ -238,10 +241,12 @@ integers! {
     TaskId: |id| signed(id.0), |value, _| value.try_into().ok().map(TaskId);
     Pid: |pid| i64::from(pid.0), |value, _| value.try_into().ok().filter(|pid| *pid >= 0).map(Pid);
 
-    // The id in the file is the index plus one. In a file that another program wrote, ids may have gaps.
+    // The id in the file is the index plus one. In a file that another program wrote, ids may have
+    // gaps.
     TextId: |id| i64::from(id.0) + 1, |value, index| u32::try_from(index.texts.index_of(value)?).ok().map(TextId);
     FrameId: |id| i64::from(id.0) + 1, |value, index| u32::try_from(index.frames.index_of(value)?).ok().map(FrameId);
-    StackId: |id| i64::from(id.index()) + 1, |value, index| u32::try_from(index.stacks.index_of(value)?).ok().map(StackId::from_index);
+    StackId: |id| i64::from(id.index()) + 1,
+        |value, index| u32::try_from(index.stacks.index_of(value)?).ok().map(StackId::from_index);
     ObjectRef: |object| signed(object.index() as u64 + 1), |value, index| {
         let (ids, references) = &index.objects;
         references.get(ids.index_of(value)?).copied()
@@ -283,7 +288,8 @@ macro_rules! named {
 
 named!(Scope, Constant);
 
-/// A waker is stored in two columns: a number that identifies it, and the name of a thread that is not followed.
+/// A waker is stored in two columns: a number that identifies it, and the name of a thread that is
+/// not followed.
 impl Stores<Option<WakerRow>> for Sqlite {
     const TYPE: ColumnType = <Option<i64> as Value>::TYPE;
 

@@ -3,15 +3,17 @@
 /// Marks an SQLite file as a recording: "SPNS", as in `schema.sql`.
 pub(super) const APPLICATION_ID: i32 = 0x5350_4e53;
 
-/// The version that this program writes, and the newest version that it reads: the number in `schema.sql`, which also lists what each version
-/// added.
+/// The version that this program writes, and the newest version that it reads: the number in
+/// `schema.sql`, which also lists what each version added.
 pub(super) const CURRENT: i32 = number_after("PRAGMA user_version = ", include_str!("schema.sql"));
 
-/// The oldest version that this program reads; so far, it reads all versions. Tables and columns that were added later (the declarations say in
-/// which version) are empty or NULL when an older recording is read, which means unknown.
+/// The oldest version that this program reads; so far, it reads all versions. Tables and columns
+/// that were added later (the declarations say in which version) are empty or NULL when an older
+/// recording is read, which means unknown.
 pub(super) const OLDEST_READABLE: i32 = 1;
 
-/// Returns the number that follows the only occurrence of `name`. It is evaluated by the compiler, which refuses a schema without the name.
+/// Returns the number that follows the only occurrence of `name`. It is evaluated by the compiler,
+/// which refuses a schema without the name.
 const fn number_after(name: &str, text: &str) -> i32 {
     let (name, text) = (name.as_bytes(), text.as_bytes());
     let mut start = 0;

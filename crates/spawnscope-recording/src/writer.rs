@@ -1,5 +1,6 @@
-//! Writes a recording on its own thread, so that the thread that reads the kernel's events never waits for the disk. This module decides when a
-//! batch is written, and what happens if writing fails. `store` contains the SQL, and `assemble` combines events into rows.
+//! Writes a recording on its own thread, so that the thread that reads the kernel's events never
+//! waits for the disk. This module decides when a batch is written, and what happens if writing
+//! fails. `store` contains the SQL, and `assemble` combines events into rows.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -23,9 +24,11 @@ use super::redact::Redaction;
 use super::store::Store;
 use crate::ends::{Ending, FinishedFiles, Header};
 
-/// Maximum time between the first event of a batch and the writing of the batch. A killed recorder loses at most the events of this time.
+/// Maximum time between the first event of a batch and the writing of the batch. A killed recorder
+/// loses at most the events of this time.
 const MAX_BATCH_AGE: Duration = Duration::from_millis(300);
-/// The same for the first batch, so that a recorder that is killed early leaves what it saw. Each batch may be twice as old as the one before.
+/// The same for the first batch, so that a recorder that is killed early leaves what it saw. Each
+/// batch may be twice as old as the one before.
 const FIRST_BATCH_AGE: Duration = Duration::from_millis(5);
 /// Maximum number of events in a batch: about 2 MB of rows, which take a transaction of some 20 ms.
 const MAX_BATCH_EVENTS: usize = 20_000;
@@ -67,8 +70,8 @@ impl Progress {
     }
 }
 
-/// A recording that is being written. If it is dropped without `finish`, every event is written, but not why the recording ended, as if the
-/// recorder had been killed.
+/// A recording that is being written. If it is dropped without `finish`, every event is written,
+/// but not why the recording ended, as if the recorder had been killed.
 pub struct Recorder {
     sender: Option<Sender<Message>>,
     thread: Option<JoinHandle<()>>,
@@ -78,8 +81,9 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Creates the file and starts to write. An existing recording at `path` is kept as `<path>.old`. A file that is not a recording is
-    /// left alone and causes an error. If `options` name an owner, all file operations use the ids of that user.
+    /// Creates the file and starts to write. An existing recording at `path` is kept as
+    /// `<path>.old`. A file that is not a recording is left alone and causes an error. If `options`
+    /// name an owner, all file operations use the ids of that user.
     ///
     /// # Errors
     /// `InTheWay`, `Full`, `Io` and others, if the file cannot be created.
@@ -91,7 +95,8 @@ impl Recorder {
     ) -> Result<Recorder, RecordError> {
         let _owner_guard = act_as(options.owner.as_ref(), path)?;
         let store = Store::create(path, header, redaction, options.memory)?;
-        // The writing thread inherits the ids of this thread, so SQLite opens and removes files as the owner there, too.
+        // The writing thread inherits the ids of this thread, so SQLite opens and removes files as
+        // the owner there, too.
         Recorder::start(store, Assembler::new(header.origin, redaction), options)
             .map_err(|source| RecordError::io("start a thread to write", path, source))
     }
@@ -118,12 +123,14 @@ impl Recorder {
         Ok(Recorder { sender: Some(sender), thread: Some(thread), progress, destination, owner: options.owner.clone() })
     }
 
-    /// Sends events to the writing thread, without waiting. After a failure, events are counted and dropped.
+    /// Sends events to the writing thread, without waiting. After a failure, events are counted and
+    /// dropped.
     pub fn send(&self, events: Vec<Event>) {
         self.send_message(Message::Events(events));
     }
 
-    /// Sends events, and waits until the writing thread has taken them. For a source that may be faster than the disk.
+    /// Sends events, and waits until the writing thread has taken them. For a source that may be
+    /// faster than the disk.
     pub fn send_and_wait(&self, events: Vec<Event>) {
         self.send(events);
         let (done, handled) = mpsc::sync_channel(0);
@@ -137,7 +144,8 @@ impl Recorder {
         self.send_message(Message::Root(root));
     }
 
-    /// Passes the rows of each batch to a follower, after the batch was written. Must be called before the first event is sent.
+    /// Passes the rows of each batch to a follower, after the batch was written. Must be called
+    /// before the first event is sent.
     pub fn follow(&self, follower: Follower) {
         self.send_message(Message::Follow(follower));
     }
@@ -157,11 +165,12 @@ impl Recorder {
         self.progress.dropped_events.load(Ordering::Relaxed)
     }
 
-    /// Writes the remaining events and how the recording ended. When this returns, the recording is complete. The result says which files
-    /// the recording consists of.
+    /// Writes the remaining events and how the recording ended. When this returns, the recording is
+    /// complete. The result says which files the recording consists of.
     ///
     /// # Errors
-    /// If writing has failed, now or earlier. The file is readable up to the last batch before the failure.
+    /// If writing has failed, now or earlier. The file is readable up to the last batch before the
+    /// failure.
     pub fn finish(mut self, ending: Ending) -> Result<FinishedFiles, RecordError> {
         self.send_message(Message::Finish(ending));
         self.join();
@@ -182,7 +191,8 @@ impl Recorder {
     }
 
     fn send_message(&self, message: Message) {
-        // Sending succeeds even after a failure, because the thread receives messages until this side closes the channel.
+        // Sending succeeds even after a failure, because the thread receives messages until this
+        // side closes the channel.
         if let Some(sender) = &self.sender {
             let _ = sender.send(message);
         }
@@ -220,11 +230,12 @@ struct Writer {
     /// Whether the command was counted. An import reports it again when it learns its number.
     has_command: bool,
     pending_events: usize,
-    /// Batches that could not be written because another program held the write lock, each with its number of events, oldest first.
+    /// Batches that could not be written because another program held the write lock, each with its
+    /// number of events, oldest first.
     unwritten: VecDeque<(Batch, usize)>,
     unwritten_events: usize,
-    /// Maximum of `unwritten_events`. Further events are lost and counted as lost. Readers cannot cause this, because they never hold the
-    /// write lock.
+    /// Maximum of `unwritten_events`. Further events are lost and counted as lost. Readers cannot
+    /// cause this, because they never hold the write lock.
     max_unwritten: usize,
     /// How old the next batch may become.
     batch_age: Duration,
@@ -241,7 +252,8 @@ impl Writer {
             self.store.store_failure(&failure);
             self.progress.fail(failure);
         }
-        // If the disk is full, the recording stays in two files, as if the recorder had been killed.
+        // If the disk is full, the recording stays in two files, as if the recorder had been
+        // killed.
         match self.store.close() {
             Ok(finished) => drop(self.progress.finished.set(finished)),
             Err(failure) => self.progress.fail(failure),
@@ -265,7 +277,8 @@ impl Writer {
         self.write_all()
     }
 
-    /// Waits for a message. Returns `Some(None)` if a batch is due before one arrives, and `None` once no more messages can arrive.
+    /// Waits for a message. Returns `Some(None)` if a batch is due before one arrives, and `None`
+    /// once no more messages can arrive.
     fn next_message(&self, receiver: &Receiver<Message>) -> Option<Option<Message>> {
         let Some(due) = self.due else { return receiver.recv().ok().map(Some) };
         match receiver.recv_timeout(due.saturating_duration_since(Instant::now())) {
@@ -318,7 +331,8 @@ impl Writer {
         if is_due || self.pending_events >= MAX_BATCH_EVENTS { self.write_batch() } else { Ok(()) }
     }
 
-    /// Writes everything that is not in the file yet. While another program holds the write lock, batches are kept and written later.
+    /// Writes everything that is not in the file yet. While another program holds the write lock,
+    /// batches are kept and written later.
     fn write_batch(&mut self) -> Result<(), RecordError> {
         self.due = None;
         self.batch_age = age_after(self.batch_age);
@@ -345,8 +359,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Finds, for each ninja that has ended, the edges of its commands in its log. This is done before the end of the recording, because the logs may be removed soon. If
-    /// the recording ends, all invocations have ended.
+    /// Finds, for each ninja that has ended, the edges of its commands in its log. This is done
+    /// before the end of the recording, because the logs may be removed soon. If the recording
+    /// ends, all invocations have ended.
     fn find_edges(&mut self, recording_ends: bool) {
         let ended = self.assembler.take_ended_invocations(recording_ends);
         if let Some(logs) = &mut self.logs {
@@ -354,7 +369,8 @@ impl Writer {
         }
     }
 
-    /// Writes everything at the end of the recording, and waits for a lock, because there is no later batch.
+    /// Writes everything at the end of the recording, and waits for a lock, because there is no
+    /// later batch.
     fn write_all(&mut self) -> Result<(), RecordError> {
         let deadline = Instant::now() + END_TIMEOUT;
         loop {

@@ -1,4 +1,5 @@
-//! How many CPUs a process may use, according to its affinity (which cpusets also limit) and the CPU quotas of its control groups.
+//! How many CPUs a process may use, according to its affinity (which cpusets also limit) and the
+//! CPU quotas of its control groups.
 
 use std::fs;
 use std::path::Path;
@@ -7,15 +8,17 @@ use crate::control_groups;
 use rustix::thread::sched_getaffinity;
 use spawnscope_data::event::Pid;
 
-/// Returns the number of CPUs that `process` may use, from its affinity and the quota of the calling process's control groups. A quota of one
-/// and a half CPUs is 1.5. `process` may have ended, but `None` is returned once it has been reaped.
+/// Returns the number of CPUs that `process` may use, from its affinity and the quota of the
+/// calling process's control groups. A quota of one and a half CPUs is 1.5. `process` may have
+/// ended, but `None` is returned once it has been reaped.
 pub fn allowed_cpus(process: Pid) -> Option<f64> {
     let affinity = sched_getaffinity(rustix::process::Pid::from_raw(process.0)).ok()?;
     let count = f64::from(affinity.count());
     Some(quota(Path::new("/")).map_or(count, |quota| quota.min(count))).filter(|allowed| *allowed > 0.0)
 }
 
-/// Returns the smallest quota among this process's groups and their ancestors; `None` if none of them has a quota.
+/// Returns the smallest quota among this process's groups and their ancestors; `None` if none of
+/// them has a quota.
 fn quota(root: &Path) -> Option<f64> {
     let directories = control_groups::directories(root, "self", "cpu");
     let quotas = directories.iter().filter_map(|directory| quota_in(directory));
@@ -32,7 +35,8 @@ fn quota_in(directory: &Path) -> Option<f64> {
     Some(positive_micros(&quota)? / positive_micros(&period)?)
 }
 
-/// Returns the microseconds in a text; `None` for "max" and -1, which mean that the group has no quota.
+/// Returns the microseconds in a text; `None` for "max" and -1, which mean that the group has no
+/// quota.
 fn positive_micros(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|micros| *micros > 0.0)
 }

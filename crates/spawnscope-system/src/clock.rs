@@ -2,7 +2,8 @@
 
 use spawnscope_data::event::{Nanos, Pid};
 
-/// Returns the current CLOCK_MONOTONIC time. Makes no system call if the kernel provides the clock in the vDSO.
+/// Returns the current CLOCK_MONOTONIC time. Makes no system call if the kernel provides the clock
+/// in the vDSO.
 pub fn now() -> Nanos {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     nanos(time.tv_sec, time.tv_nsec)
@@ -12,7 +13,8 @@ fn nanos(seconds: i64, nanos: i64) -> Nanos {
     Nanos(seconds as u64 * 1_000_000_000 + nanos as u64)
 }
 
-/// Returns the CPU time that all threads of a process have used so far; `None` if the process has been reaped.
+/// Returns the CPU time that all threads of a process have used so far; `None` if the process has
+/// been reaped.
 pub fn cpu_time_of(process: Pid) -> Option<Nanos> {
     // The id of a process's CPU-time clock contains the pid (clock_getcpuclockid(3)).
     const SCHEDULED: libc::clockid_t = 2;

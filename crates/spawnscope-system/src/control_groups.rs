@@ -1,10 +1,12 @@
-//! The control groups of a process, in cgroup v1 and v2. In a container, /proc may show the host's names of the groups, whose directories do
-//! not exist in the container. Callers skip missing directories. The root directory always exists and contains the container's own limits.
+//! The control groups of a process, in cgroup v1 and v2. In a container, /proc may show the host's
+//! names of the groups, whose directories do not exist in the container. Callers skip missing
+//! directories. The root directory always exists and contains the container's own limits.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the directories of a process's groups for a controller, and of all ancestors of these groups. `process` is a pid or `self`.
+/// Returns the directories of a process's groups for a controller, and of all ancestors of these
+/// groups. `process` is a pid or `self`.
 pub fn directories(root: &Path, process: &str, controller: &str) -> Vec<PathBuf> {
     let text = fs::read_to_string(root.join("proc").join(process).join("cgroup")).unwrap_or_default();
     let mut directories = Vec::new();

@@ -1,4 +1,5 @@
-//! Arguments and environments in the form that `execve` needs, prepared before a fork so that nothing is allocated after it.
+//! Arguments and environments in the form that `execve` needs, prepared before a fork so that
+//! nothing is allocated after it.
 
 use std::ffi::{CStr, CString, OsStr, OsString, c_char};
 use std::os::unix::ffi::OsStrExt;
@@ -27,8 +28,9 @@ impl ExecStrings {
         strings.collect::<Result<_, _>>().ok().map(ExecStrings::new)
     }
 
-    /// Creates the list for our environment with these variables set; `None` if a string contains a NUL. All other entries keep their
-    /// order, duplicates included, even if they are not variables.
+    /// Creates the list for our environment with these variables set; `None` if a string contains a
+    /// NUL. All other entries keep their order, duplicates included, even if they are not
+    /// variables.
     pub fn own_environment_with<'a>(
         variables: impl IntoIterator<Item = &'a (OsString, OsString)>,
     ) -> Option<ExecStrings> {
@@ -47,14 +49,15 @@ impl ExecStrings {
     }
 }
 
-/// Returns all entries of our environment. `std::env::vars_os` omits those without `=` and those with an empty name.
+/// Returns all entries of our environment. `std::env::vars_os` omits those without `=` and those
+/// with an empty name.
 fn own_environment() -> Vec<CString> {
     unsafe extern "C" {
         static environ: *const *const c_char;
     }
     let mut entries = Vec::new();
-    // SAFETY: the array ends with NULL, and its strings end with NUL. Nothing changes the environment, because the standard library requires
-    // this of every thread.
+    // SAFETY: the array ends with NULL, and its strings end with NUL. Nothing changes the
+    // environment, because the standard library requires this of every thread.
     unsafe {
         let mut entry = environ;
         while !entry.is_null() && !(*entry).is_null() {

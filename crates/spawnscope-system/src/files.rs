@@ -41,8 +41,9 @@ pub fn gives_privilege(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| is_set_id(&file) || file.is_file() && has_capabilities())
 }
 
-/// Opens a path that led to the regular file `expected` a moment ago, and fails if it leads to another file now. The flags prevent the
-/// opening of another file from blocking or changing the controlling terminal.
+/// Opens a path that led to the regular file `expected` a moment ago, and fails if it leads to
+/// another file now. The flags prevent the opening of another file from blocking or changing the
+/// controlling terminal.
 fn open_same(path: &Path, expected: &File, flags: i32) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(flags | libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     let (found, expected) = (file.metadata()?, expected.metadata()?);

@@ -1,8 +1,9 @@
-//! Ends and stops as the command does (job control): a shell waits for spawnscope and not for the command, so it must see the command's stop and
-//! the signal that killed it.
+//! Ends and stops as the command does (job control): a shell waits for spawnscope and not for the
+//! command, so it must see the command's stop and the signal that killed it.
 //!
-//! A stopped process cannot notice that another process continues only the command, so a watcher continues it then. There is no watcher for a
-//! command that spawnscope itself traces: the kernel reports the change to the tracer alone, which is stopped. Only the shell continues both.
+//! A stopped process cannot notice that another process continues only the command, so a watcher
+//! continues it then. There is no watcher for a command that spawnscope itself traces: the kernel
+//! reports the change to the tracer alone, which is stopped. Only the shell continues both.
 
 use std::ffi::c_int;
 use std::fs::File;
@@ -18,8 +19,8 @@ use spawnscope_data::event::Pid;
 /// How often the watcher checks whether the child still is stopped.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Whether a child has stopped since the last call. Must not be called for a process that another thread of this process traces, because that
-/// thread would miss the stop.
+/// Whether a child has stopped since the last call. Must not be called for a process that another
+/// thread of this process traces, because that thread would miss the stop.
 #[must_use]
 pub fn has_stopped(child: Pid) -> bool {
     change(child, WaitIdOptions::STOPPED).is_some()
@@ -31,10 +32,12 @@ fn change(child: Pid, changes: WaitIdOptions) -> Option<WaitIdStatus> {
     rustix::process::waitid(WaitId::Pid(child), changes | WaitIdOptions::NOHANG).ok()?
 }
 
-/// Stops this process as `child` has stopped, if there is a terminal at which a user can continue it. Returns when this process continues; the
-/// child then continues as well. If another process continues only the child, or the child is killed, this process continues by itself.
+/// Stops this process as `child` has stopped, if there is a terminal at which a user can continue
+/// it. Returns when this process continues; the child then continues as well. If another process
+/// continues only the child, or the child is killed, this process continues by itself.
 pub fn stop_with(child: Pid) {
-    // Without a controlling terminal no shell waits for the stop, and the process that continues the child knows nothing of this one.
+    // Without a controlling terminal no shell waits for the stop, and the process that continues
+    // the child knows nothing of this one.
     if File::open("/dev/tty").is_err() {
         return;
     }
@@ -69,9 +72,11 @@ fn stop_while_stopped(child: Pid, is_traced: bool) {
     }
 }
 
-/// Starts a process that continues this one when the process with this `/proc/PID/stat` is no longer stopped.
+/// Starts a process that continues this one when the process with this `/proc/PID/stat` is no
+/// longer stopped.
 fn start_watcher(stat: &File) -> Option<Pid> {
-    // SAFETY: `getpid` has no preconditions. The new process calls nothing that could wait for a lock of another thread.
+    // SAFETY: `getpid` has no preconditions. The new process calls nothing that could wait for a
+    // lock of another thread.
     let (parent, watcher) = unsafe { (libc::getpid(), libc::fork()) };
     match watcher {
         -1 => None,
@@ -80,7 +85,8 @@ fn start_watcher(stat: &File) -> Option<Pid> {
     }
 }
 
-/// The watcher. It calls only async-signal-safe functions, because other threads may have held locks when it was forked.
+/// The watcher. It calls only async-signal-safe functions, because other threads may have held
+/// locks when it was forked.
 fn watch(parent: c_int, stat: &File) -> ! {
     die_with_parent(libc::SIGKILL);
     let interval = libc::timespec { tv_sec: 0, tv_nsec: i64::from(CHECK_INTERVAL.subsec_nanos()) };
@@ -108,8 +114,8 @@ fn state(stat: &File) -> u8 {
     name_end.and_then(|end| text.get(end + 2)).copied().unwrap_or(0)
 }
 
-/// Ends this process by a signal, without a core dump. Returns only if the kernel ignores the signal, as it does for the init process of a pid
-/// namespace.
+/// Ends this process by a signal, without a core dump. Returns only if the kernel ignores the
+/// signal, as it does for the init process of a pid namespace.
 pub fn die_of(signal: c_int) {
     // SAFETY: plain system calls, with a valid signal set.
     unsafe {

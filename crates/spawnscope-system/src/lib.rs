@@ -1,6 +1,7 @@
-//! Direct use of the processor and the kernel: raw system calls, signals, processes, files owned by another user. `held` starts a command
-//! and holds it, and `job_control` stops and ends as it does. `ptrace` traces processes. `launch_timing` has the tools for
-//! timing launches, and `calibrate` uses them to measure the constants of this machine.
+//! Direct use of the processor and the kernel: raw system calls, signals, processes, files owned by
+//! another user. `held` starts a command and holds it, and `job_control` stops and ends as it does.
+//! `ptrace` traces processes. `launch_timing` has the tools for timing launches, and `calibrate`
+//! uses them to measure the constants of this machine.
 
 pub mod allowed_cpus;
 pub mod arch;

@@ -1,11 +1,14 @@
-//! Reads the memory of another process by process_vm_readv(2), which requires the permission to trace that process.
+//! Reads the memory of another process by process_vm_readv(2), which requires the permission to
+//! trace that process.
 
 use spawnscope_data::event::Pid;
 
-/// Reads up to `length` bytes from `address`. Returns fewer bytes if the memory ends earlier, and none if it cannot be read.
+/// Reads up to `length` bytes from `address`. Returns fewer bytes if the memory ends earlier, and
+/// none if it cannot be read.
 pub fn read(process: Pid, address: u64, length: usize) -> Vec<u8> {
     let mut bytes = Vec::<u8>::with_capacity(length);
-    // SAFETY: `bytes` has room for `length` bytes, and the call has written as many bytes as it returns.
+    // SAFETY: `bytes` has room for `length` bytes, and the call has written as many bytes as it
+    // returns.
     unsafe {
         let read = read_to(process, address, bytes.as_mut_ptr(), length);
         bytes.set_len(read);
@@ -27,7 +30,8 @@ pub(crate) fn read_into(process: Pid, address: u64, bytes: &mut [u8]) -> usize {
 unsafe fn read_to(process: Pid, address: u64, to: *mut u8, length: usize) -> usize {
     let local = libc::iovec { iov_base: to.cast(), iov_len: length };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: length };
-    // SAFETY: the call writes at most `length` bytes to `to`. It accesses `remote` in the other process.
+    // SAFETY: the call writes at most `length` bytes to `to`. It accesses `remote` in the other
+    // process.
     let read = unsafe { libc::process_vm_readv(process.0, &raw const local, 1, &raw const remote, 1, 0) };
     usize::try_from(read).unwrap_or(0)
 }
@@ -37,7 +41,8 @@ pub fn number_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
-/// Returns the string at `address` without its NUL; `None` if there is no NUL within `max_bytes` bytes.
+/// Returns the string at `address` without its NUL; `None` if there is no NUL within `max_bytes`
+/// bytes.
 pub fn read_string(process: Pid, address: u64, max_bytes: usize) -> Option<Vec<u8>> {
     // Most strings are short, and a short read touches only one or two pages.
     for length in [256.min(max_bytes), max_bytes] {

@@ -1,10 +1,13 @@
-//! The owner of the files that spawnscope creates. Under sudo, spawnscope is root, but it writes to directories of the user who called sudo,
-//! and that user can put links and other files into them at any moment. Spawnscope therefore creates these files as that user: a thread takes
-//! on the user's file system ids, and thereby loses root's right to bypass file permissions. It cannot open a file that the user may not
-//! open, so a link cannot lead it to a file that the user could not have written.
+//! The owner of the files that spawnscope creates. Under sudo, spawnscope is root, but it writes to
+//! directories of the user who called sudo, and that user can put links and other files into them
+//! at any moment. Spawnscope therefore creates these files as that user: a thread takes on the
+//! user's file system ids, and thereby loses root's right to bypass file permissions. It cannot
+//! open a file that the user may not open, so a link cannot lead it to a file that the user could
+//! not have written.
 //!
-//! Only the calling thread changes its ids, and the threads that it starts meanwhile inherit them. Raw system calls are used, because they act
-//! on one thread, while libc's setgroups and similar functions change all threads (credentials(7), setfsuid(2)).
+//! Only the calling thread changes its ids, and the threads that it starts meanwhile inherit them.
+//! Raw system calls are used, because they act on one thread, while libc's setgroups and similar
+//! functions change all threads (credentials(7), setfsuid(2)).
 
 use std::io;
 use std::marker::PhantomData;
@@ -33,8 +36,8 @@ pub fn act_as(owner: Option<&Owner>) -> io::Result<Option<OwnerGuard>> {
     owner.map(Owner::act).transpose()
 }
 
-/// Root's capabilities to bypass file permissions. The kernel drops them when the file system user id changes from 0, unless the
-/// process's securebits disable that.
+/// Root's capabilities to bypass file permissions. The kernel drops them when the file system user
+/// id changes from 0, unless the process's securebits disable that.
 const PERMISSION_BYPASSES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::DAC_READ_SEARCH)

@@ -18,8 +18,8 @@ pub fn pidfd(pid: Pid) -> io::Result<OwnedFd> {
     Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
 }
 
-/// Makes the kernel send `signal` to the calling process when the thread that created it ends (PR_SET_PDEATHSIG). Children do not inherit this
-/// setting.
+/// Makes the kernel send `signal` to the calling process when the thread that created it ends
+/// (PR_SET_PDEATHSIG). Children do not inherit this setting.
 pub fn die_with_parent(signal: c_int) {
     // SAFETY: a plain system call.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };

@@ -1,5 +1,5 @@
-//! Reads the state of processes from /proc. If a value cannot be read, because the process is gone or belongs to another user, the result is
-//! `None` or empty.
+//! Reads the state of processes from /proc. If a value cannot be read, because the process is gone
+//! or belongs to another user, the result is `None` or empty.
 
 use std::ffi::c_long;
 use std::fs::{self, File};
@@ -57,7 +57,8 @@ impl Status {
     }
 }
 
-/// Reads a file of a process. `fs::read` would ask for its size, which is 0, and begin with pieces of a few bytes.
+/// Reads a file of a process. `fs::read` would ask for its size, which is 0, and begin with pieces
+/// of a few bytes.
 pub fn contents(process: Pid, name: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(8192);
     File::open(format!("/proc/{}/{name}", process.0))?.take(u64::MAX).read_to_end(&mut bytes)?;
@@ -116,7 +117,8 @@ fn auxiliary_value(pid: Pid, wanted: usize) -> Option<usize> {
     entries.into_iter().find(|[kind, _]| *kind == wanted).map(|[_, value]| value)
 }
 
-/// Returns the file name that was passed to execve; for a script, the script itself. The process can change it after its exec.
+/// Returns the file name that was passed to execve; for a script, the script itself. The process
+/// can change it after its exec.
 pub fn program(pid: Pid) -> Option<Vec<u8>> {
     let address = auxiliary_value(pid, libc::AT_EXECFN as usize)?;
     let memory = File::open(format!("/proc/{}/mem", pid.0)).ok()?;
@@ -169,14 +171,15 @@ pub fn has_perf_events(pid: Pid) -> bool {
     names.any(|name| name.as_os_str() == "anon_inode:[perf_event]")
 }
 
-/// Whether the first thread of a process is in a system call that waits for files, such as poll. `None` without permission to read this.
+/// Whether the first thread of a process is in a system call that waits for files, such as poll.
+/// `None` without permission to read this.
 pub fn waits_for_files(pid: Pid) -> Option<bool> {
     let text = fs::read_to_string(format!("/proc/{}/syscall", pid.0)).ok()?;
     Some(blocking_call(&text).is_some_and(|(number, _)| FILE_WAITS.contains(&number)))
 }
 
-/// Parses /proc/PID/syscall: returns the number and the first two arguments of the call that a thread is blocked in; `None` if it is not
-/// blocked.
+/// Parses /proc/PID/syscall: returns the number and the first two arguments of the call that a
+/// thread is blocked in; `None` if it is not blocked.
 pub fn blocking_call(text: &str) -> Option<(c_long, [u64; 2])> {
     let mut words = text.split_ascii_whitespace();
     let number = words.next()?.parse().ok()?;

@@ -1,7 +1,9 @@
-//! The signals that spawnscope receives while a command runs, and SIGCHLD. Spawnscope blocks and reads them, because their default action
-//! would end spawnscope, and the command would lose its recorder. The terminal sends signals to the whole foreground process group, so the
-//! command receives them too. Signals that a process sends to spawnscope, as `kill` does, are forwarded to the command. If a process signals
-//! the whole group, as `timeout` does, the command receives the signal twice.
+//! The signals that spawnscope receives while a command runs, and SIGCHLD. Spawnscope blocks and
+//! reads them, because their default action would end spawnscope, and the command would lose its
+//! recorder. The terminal sends signals to the whole foreground process group, so the command
+//! receives them too. Signals that a process sends to spawnscope, as `kill` does, are forwarded to
+//! the command. If a process signals the whole group, as `timeout` does, the command receives the
+//! signal twice.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,8 +11,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// Signals that are not caught (signal(7)): those whose default action is to stop, to continue or to do nothing; those that a fault in
-/// spawnscope itself raises, because blocking them would turn the fault into a loop or a kill; and those that cannot be caught.
+/// Signals that are not caught (signal(7)): those whose default action is to stop, to continue or
+/// to do nothing; those that a fault in spawnscope itself raises, because blocking them would turn
+/// the fault into a loop or a kill; and those that cannot be caught.
 const NOT_CAUGHT: [libc::c_int; 17] = [
     libc::SIGKILL,
     libc::SIGSTOP,
@@ -44,21 +47,24 @@ pub struct Signals {
 pub struct ArrivedSignal {
     /// The signal number. Real-time signals have no names.
     pub signal: libc::c_int,
-    /// Whether the kernel, not a process, sent the signal: because of a key at the terminal or a resource limit of spawnscope.
+    /// Whether the kernel, not a process, sent the signal: because of a key at the terminal or a
+    /// resource limit of spawnscope.
     pub from_kernel: bool,
 }
 
 impl ArrivedSignal {
-    /// Whether the signal asks spawnscope to end. False if the kernel reports that spawnscope has reached a limit (SIGXFSZ, SIGXCPU) or that a
-    /// timer of spawnscope has expired.
+    /// Whether the signal asks spawnscope to end. False if the kernel reports that spawnscope has
+    /// reached a limit (SIGXFSZ, SIGXCPU) or that a timer of spawnscope has expired.
     pub fn should_end(self) -> bool {
         !self.from_kernel || TERMINAL_SIGNALS.contains(&self.signal)
     }
 
-    /// Forwards the signal to `pid`, unless the kernel sent it: the kernel sends signals of the terminal to `pid` as well.
+    /// Forwards the signal to `pid`, unless the kernel sent it: the kernel sends signals of the
+    /// terminal to `pid` as well.
     pub fn forward_to(self, pid: i32) {
         if !self.from_kernel {
-            // SAFETY: a plain system call. If the process has just ended, the call fails without effect.
+            // SAFETY: a plain system call. If the process has just ended, the call fails without
+            // effect.
             unsafe { libc::kill(pid, self.signal) };
         }
     }
@@ -104,8 +110,8 @@ impl Signals {
 pub struct ChildChanges(SignalFd);
 
 impl ChildChanges {
-    /// Blocks SIGCHLD, and makes it readable. Must be called before threads are started, because a thread that does not block the signal could
-    /// receive and discard it.
+    /// Blocks SIGCHLD, and makes it readable. Must be called before threads are started, because a
+    /// thread that does not block the signal could receive and discard it.
     pub fn catch() -> io::Result<ChildChanges> {
         let mask = SigSet::from(Signal::SIGCHLD);
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None)?;
@@ -117,14 +123,15 @@ impl ChildChanges {
         self.0.as_fd()
     }
 
-    /// Makes the descriptor unreadable until the next change. One SIGCHLD may stand for several changes, so the caller must handle all of them
-    /// afterwards.
+    /// Makes the descriptor unreadable until the next change. One SIGCHLD may stand for several
+    /// changes, so the caller must handle all of them afterwards.
     pub fn clear(&self) {
         while let Ok(Some(_)) = self.0.read_signal() {}
     }
 }
 
-/// Interrupts the blocking system calls of a thread, which then fail with EINTR. Uses SIGURG, which is ignored by default.
+/// Interrupts the blocking system calls of a thread, which then fail with EINTR. Uses SIGURG, which
+/// is ignored by default.
 #[derive(Debug)]
 pub struct ThreadWaker {
     thread: libc::pid_t,
@@ -143,15 +150,17 @@ impl ThreadWaker {
         Ok(ThreadWaker { thread })
     }
 
-    /// Interrupts the system call that the thread is in. Has no effect if the thread is between two calls, so the caller must repeat this until
-    /// the thread has reacted.
+    /// Interrupts the system call that the thread is in. Has no effect if the thread is between two
+    /// calls, so the caller must repeat this until the thread has reacted.
     pub fn wake(&self) {
-        // SAFETY: a plain system call. If the thread has ended, the call fails, or signals another thread of this process, where it has no effect.
+        // SAFETY: a plain system call. If the thread has ended, the call fails, or signals another
+        // thread of this process, where it has no effect.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), self.thread, libc::SIGURG) };
     }
 }
 
-/// Whether the signal is ignored, as it may be from the start under `nohup` or in a shell's background job.
+/// Whether the signal is ignored, as it may be from the start under `nohup` or in a shell's
+/// background job.
 pub(crate) fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: reads the disposition and changes nothing; all zeroes is a valid sigaction.

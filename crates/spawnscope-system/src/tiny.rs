@@ -1,5 +1,6 @@
-//! The smallest static program, made without a compiler: an ELF header, one segment, and a few instructions for the
-//! processor (`arch`). It is also executed from memory, where no scanner sees it, to time launches.
+//! The smallest static program, made without a compiler: an ELF header, one segment, and a few
+//! instructions for the processor (`arch`). It is also executed from memory, where no scanner sees
+//! it, to time launches.
 
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
@@ -11,7 +12,8 @@ const BASE: u64 = 0x40_0000;
 /// Bytes of the ELF header and of one program header.
 const HEADER_BYTES: u64 = 64 + 56;
 
-/// Returns a static program that writes `word`, which may be empty, to standard output, and exits with `status`.
+/// Returns a static program that writes `word`, which may be empty, to standard output, and exits
+/// with `status`.
 pub fn program(status: u8, word: &str) -> Vec<u8> {
     let mut code = arch::tiny_code(status, word.len() as u8);
     code.extend(word.bytes());
@@ -25,8 +27,8 @@ pub fn in_memory(program: &[u8]) -> io::Result<OwnedFd> {
     if written == program.len() { Ok(file) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
-/// Executes the program in such a file, without arguments and environment, or exits with status 127. Makes system calls
-/// only.
+/// Executes the program in such a file, without arguments and environment, or exits with status
+/// 127. Makes system calls only.
 pub fn execute(file: RawFd) -> ! {
     let none = [std::ptr::null::<libc::c_char>()];
     // SAFETY: the empty path selects the descriptor itself, and both lists end with NULL.
@@ -40,7 +42,8 @@ pub fn execute(file: RawFd) -> ! {
 fn image(code: &[u8]) -> Vec<u8> {
     let size = HEADER_BYTES + code.len() as u64;
     [
-        // The header of an executable: entry, program headers, no section headers, then flags, sizes and counts.
+        // The header of an executable: entry, program headers, no section headers, then flags,
+        // sizes and counts.
         b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".as_slice(),
         [2, arch::ELF_MACHINE].map(u16::to_le_bytes).as_flattened(),
         &1u32.to_le_bytes(),

@@ -1,4 +1,5 @@
-//! Runs `spawnscope accel` as a user does: with the preload library in the directory of the program.
+//! Runs `spawnscope accel` as a user does: with the preload library in the directory of the
+//! program.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +24,8 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A Perl script that runs three shell texts: a simple command (which prints its own name), a list of two commands, and a subshell.
+/// A Perl script that runs three shell texts: a simple command (which prints its own name), a list
+/// of two commands, and a subshell.
 const PERL_COMMAND: [&str; 3] =
     ["perl", "-e", "print `cat '/proc/self/comm'`; print `echo a; echo b`; system(\"(exit 7)\"); exit($? >> 8)"];
 
@@ -46,7 +48,8 @@ fn explain_counts_skipped_and_kept_shells() {
     assert!(self::errors(&none).contains("no program"), "{none:?}");
 }
 
-/// The work of small programs in scripts is done without executing them, unless an option turns this off.
+/// The work of small programs in scripts is done without executing them, unless an option turns
+/// this off.
 #[test]
 fn the_work_of_small_programs_is_done_in_place() {
     let directory = tempfile::tempdir().unwrap();
@@ -120,7 +123,8 @@ fn compile(source: &str, program: &Path, options: &[&str]) -> bool {
     Command::new("gcc").args(options).arg(file).arg("-o").arg(program).status().unwrap().success()
 }
 
-/// Ignores SIGPIPE, blocks SIGUSR1, closes standard input and error, and executes the arguments with an environment that std cannot represent.
+/// Ignores SIGPIPE, blocks SIGUSR1, closes standard input and error, and executes the arguments
+/// with an environment that std cannot represent.
 const INHERIT: &str = r#"
 #include <signal.h>
 #include <unistd.h>

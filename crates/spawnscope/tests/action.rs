@@ -1,5 +1,6 @@
-//! Runs the steps of the GitHub action in `action/` as GitHub does, with its environment files, on recordings of a script before and after
-//! a fix. A `spawnscope` in PATH replaces `record`, which needs privileges that tests lack.
+//! Runs the steps of the GitHub action in `action/` as GitHub does, with its environment files, on
+//! recordings of a script before and after a fix. A `spawnscope` in PATH replaces `record`, which
+//! needs privileges that tests lack.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -37,7 +38,8 @@ impl Job {
         write_executable(&self.path("programs").join(name), text);
     }
 
-    /// Adds a `spawnscope` whose `record` writes its arguments to the file `recorded`, and a `sudo` that needs no privilege.
+    /// Adds a `spawnscope` whose `record` writes its arguments to the file `recorded`, and a `sudo`
+    /// that needs no privilege.
     fn add_spawnscope(&self) {
         let real = env!("CARGO_BIN_EXE_spawnscope");
         let recorded = self.path("recorded").display().to_string();

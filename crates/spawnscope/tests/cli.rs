@@ -1,5 +1,6 @@
-//! The command line without a collector: help, man pages, completions, usage errors, and reading valid and invalid recordings. Needs no
-//! privilege. SNAPSHOTS=overwrite updates the expected output.
+//! The command line without a collector: help, man pages, completions, usage errors, and reading
+//! valid and invalid recordings. Needs no privilege. SNAPSHOTS=overwrite updates the expected
+//! output.
 
 #[path = "cli/completions.rs"]
 mod completions;
@@ -41,7 +42,8 @@ fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the message of a failure. Checks that the exit status is spawnscope's own and that standard output is empty.
+/// Returns the message of a failure. Checks that the exit status is spawnscope's own and that
+/// standard output is empty.
 fn failure(arguments: &[&str]) -> String {
     let output = spawnscope(arguments);
     assert_eq!(output.status.code(), Some(125), "{arguments:?}");
@@ -228,9 +230,11 @@ fn folded_stacks_match_the_golden_files() {
     assert_golden(critical, "two_launches/flame_critical.folded");
 }
 
-/// SQL that adds samples: `true` runs in its loader and then in `main`, while the shell waits for `true`.
+/// SQL that adds samples: `true` runs in its loader and then in `main`, while the shell waits for
+/// `true`.
 const SAMPLES: &str = "INSERT INTO text VALUES (9, CAST('main' AS BLOB)), (10, CAST('do_wait' AS BLOB)), (11, CAST('path_openat' AS BLOB));
-    INSERT INTO frame VALUES (3, 0, 9, NULL, NULL, 4, 64, 0), (4, 1, 10, NULL, NULL, NULL, 4096, 0), (5, 1, 11, NULL, NULL, NULL, 8192, 0);
+    INSERT INTO frame VALUES (3, 0, 9, NULL, NULL, 4, 64, 0),
+    (4, 1, 10, NULL, NULL, NULL, 4096, 0), (5, 1, 11, NULL, NULL, NULL, 8192, 0);
     INSERT INTO stack VALUES (3, 3, NULL, 0), (4, 4, 3, 0), (5, 5, NULL, 1);
     INSERT INTO sample VALUES (2, 8000000, 1000000, 0, 5), (2, 9000000, 1000000, 0, 3), (1, 5200000, 10000000, 1, 4);";
 

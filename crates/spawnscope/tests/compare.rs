@@ -1,5 +1,6 @@
-//! `diff` and `check` on recordings of a script before and after it was fixed: the slow one runs `dirname` and `mv` for each of ten files,
-//! the fixed one `mv` for each of two directories. The recordings are tests/recordings/relocate_*.sql.
+//! `diff` and `check` on recordings of a script before and after it was fixed: the slow one runs
+//! `dirname` and `mv` for each of ten files, the fixed one `mv` for each of two directories. The
+//! recordings are tests/recordings/relocate_*.sql.
 
 use std::fs;
 use std::path::PathBuf;
@@ -208,7 +209,8 @@ fn every_budget_is_kept_at_its_limit_and_exceeded_above() {
         ("--max-critical-tax", "50%", "20%"),
         ("--max-wall", "130ms", "100ms"),
     ] {
-        // The changed recording contradicts itself, so there is a message, which `status` would not accept.
+        // The changed recording contradicts itself, so there is a message, which `status` would not
+        // accept.
         let statuses = [met, exceeded].map(|limit| directory.run(&["check", option, limit, "forks.db"]).status.code());
         assert_eq!(statuses, [Some(0), Some(1)], "{option}");
     }

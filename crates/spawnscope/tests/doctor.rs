@@ -1,4 +1,5 @@
-//! The doctor's output for a machine with several problems, and for a healthy one. SNAPSHOTS=overwrite updates the snapshots.
+//! The doctor's output for a machine with several problems, and for a healthy one.
+//! SNAPSHOTS=overwrite updates the snapshots.
 
 #[expect(dead_code, reason = "shared with the tests of spawnscope-doctor, which use the rest")]
 #[path = "../../spawnscope-doctor/tests/doctor/tree.rs"]

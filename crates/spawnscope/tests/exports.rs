@@ -1,5 +1,5 @@
-//! `export --format otlp` on recordings: the trace has every launch, as the specification of OTLP/JSON and the conventions for CLI programs
-//! require.
+//! `export --format otlp` on recordings: the trace has every launch, as the specification of
+//! OTLP/JSON and the conventions for CLI programs require.
 
 use std::collections::{BTreeSet, HashMap};
 use std::process::Command;

@@ -1,5 +1,6 @@
-//! `import`: real logs become recordings. The logs of strace in tests/logs are from strace 5.10 to 7.2 (Debian 11 to sid), each with other
-//! options; of the others, only the lines about the processes of a script for bash were kept:
+//! `import`: real logs become recordings. The logs of strace in tests/logs are from strace 5.10 to
+//! 7.2 (Debian 11 to sid), each with other options; of the others, only the lines about the
+//! processes of a script for bash were kept:
 //!
 //! | log | program | made by |
 //! |---|---|---|

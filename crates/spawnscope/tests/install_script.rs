@@ -1,5 +1,6 @@
-//! Runs `install.sh` as a new user does, piped into a shell, against a local server with a release. The archive has the
-//! layout of `scripts/dist/package.sh`, with a script in place of the program. Needs make, curl, and Python for the server.
+//! Runs `install.sh` as a new user does, piped into a shell, against a local server with a release.
+//! The archive has the layout of `scripts/dist/package.sh`, with a script in place of the program.
+//! Needs make, curl, and Python for the server.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +13,8 @@ use crate::installation::{Installation, files, installed_files, root};
 const SCRIPT: &str = include_str!("../../../install.sh");
 const VERSION: &str = "9.8.7";
 const PROGRAM: &str = "case $1 in --version) echo spawnscope 9.8.7 ;; *) echo \"$@\" ;; esac";
-/// The programs that the script may use, all of which small systems have. A download needs curl or wget in addition.
+/// The programs that the script may use, all of which small systems have. A download needs curl or
+/// wget in addition.
 const TOOLS: &str = "awk cat cp dirname find grep gzip mkdir mktemp mv rm sed sha256sum tar uname wc";
 
 /// A server with one release, and the home directory of a user. Ends with the test.

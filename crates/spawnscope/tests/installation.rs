@@ -1,4 +1,5 @@
-//! Checks which files `make install` creates, and that `make uninstall` removes exactly those. Needs make; installs into temporary directories.
+//! Checks which files `make install` creates, and that `make uninstall` removes exactly those.
+//! Needs make; installs into temporary directories.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -42,7 +43,8 @@ pub fn files(directory: &Path) -> BTreeSet<PathBuf> {
     found.into_iter().map(|path| path.strip_prefix(directory).unwrap().to_owned()).collect()
 }
 
-/// A directory to install into, and placeholders for the built libraries, whose contents do not matter here.
+/// A directory to install into, and placeholders for the built libraries, whose contents do not
+/// matter here.
 pub struct Installation {
     directory: tempfile::TempDir,
 }

@@ -1,5 +1,5 @@
-//! JSON for programs: what `report`, `advise`, `whatif` and `diff` print is what docs/spawnscope.schema.json says, `--max-bytes` holds, and ids of
-//! findings stay the same.
+//! JSON for programs: what `report`, `advise`, `whatif` and `diff` print is what
+//! docs/spawnscope.schema.json says, `--max-bytes` holds, and ids of findings stay the same.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -39,8 +39,8 @@ impl Directory {
     }
 }
 
-/// Returns where a value differs from a schema. Understands the keywords that our schema uses. A key that the schema does not name is a
-/// difference, so that every key is documented.
+/// Returns where a value differs from a schema. Understands the keywords that our schema uses. A
+/// key that the schema does not name is a difference, so that every key is documented.
 fn differences(schema: &Value, value: &Value, at: &str, definitions: &Value) -> Vec<String> {
     if let Some(name) = schema["$ref"].as_str() {
         let target = &definitions[name.strip_prefix("#/$defs/").unwrap()];

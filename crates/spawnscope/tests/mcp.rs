@@ -1,5 +1,6 @@
-//! `mcp`, spoken to directly: what clients of old and new versions of the protocol send, and what an agent gets. scripts/mcp-clients.sh does
-//! the same with the protocol's own clients. A named pipe as the log of `import` stands for a call that never ends.
+//! `mcp`, spoken to directly: what clients of old and new versions of the protocol send, and what
+//! an agent gets. scripts/mcp-clients.sh does the same with the protocol's own clients. A named
+//! pipe as the log of `import` stands for a call that never ends.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -72,7 +73,8 @@ impl Client {
         self.send(&json!({ "jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": params }));
     }
 
-    /// Closes the server's standard input, and waits until it has ended. Returns how long that took.
+    /// Closes the server's standard input, and waits until it has ended. Returns how long that
+    /// took.
     fn end(mut self) -> Duration {
         drop(self.requests.take());
         let since = Instant::now();

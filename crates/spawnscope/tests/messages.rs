@@ -1,5 +1,6 @@
-//! Checks standard error: it contains no control characters and no secrets, whatever it quotes (file names, arguments, a database or a
-//! report from elsewhere). If standard output cannot be written, an error is reported; spawnscope never panics.
+//! Checks standard error: it contains no control characters and no secrets, whatever it quotes
+//! (file names, arguments, a database or a report from elsewhere). If standard output cannot be
+//! written, an error is reported; spawnscope never panics.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

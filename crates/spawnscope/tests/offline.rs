@@ -1,5 +1,6 @@
-//! The tests that need no collector, no privilege and no other files of the workspace, in one program:
-//! it is linked once, and no CPU idles while one of them ends. `cargo test --test offline cli::` runs a part.
+//! The tests that need no collector, no privilege and no other files of the workspace, in one
+//! program: it is linked once, and no CPU idles while one of them ends. `cargo test --test offline
+//! cli::` runs a part.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,5 @@
-//! Checks our traces with Perfetto's own classes, through `perfetto_check.py`. The need is `perfetto`.
+//! Checks our traces with Perfetto's own classes, through `perfetto_check.py`. The need is
+//! `perfetto`.
 
 #![expect(clippy::unwrap_used, reason = "the builder of recordings: a panic is the failure")]
 
@@ -90,7 +91,8 @@ fn storm() -> Builder {
 #[apply(live_test)]
 #[needs(Perfetto)]
 fn every_launch_is_drawn_and_every_child_has_an_arrow() {
-    // The command has 4 known phases, each fork 5 that took time, each `true` 8; the launch that is still running lacks 2.
+    // The command has 4 known phases, each fork 5 that took time, each `true` 8; the launch that is
+    // still running lacks 2.
     let phases = (4 + 101 * (5 + 8) - 2).to_string();
     let wanted = ["--launches", "203", "--flows", "202", "--phases", &phases];
     expect_valid(&storm().recording, &wanted);
@@ -112,7 +114,8 @@ fn earlier(at: Option<Nanos>, steps: usize) -> Option<Nanos> {
     at.map(|at| Nanos(at.0.saturating_sub(200_000 * steps as u64)))
 }
 
-/// Returns the recording of a shell loop. Each round launches `sed`, and a subshell that launches `tr` and waits for it.
+/// Returns the recording of a shell loop. Each round launches `sed`, and a subshell that launches
+/// `tr` and waits for it.
 fn shell_loop(rounds: u64) -> Builder {
     let mut builder = Builder::command("/bin/bash", &["bash", "loop"], (rounds + 1) * 10_000_000);
     for round in 0..rounds {

@@ -1,5 +1,6 @@
-//! Recordings that are made to harm their readers: each verb ends soon, within bounded memory, and reports what is wrong. Needs no privilege.
-//! The tests of the reader in spawnscope-recording cover every case that it refuses.
+//! Recordings that are made to harm their readers: each verb ends soon, within bounded memory, and
+//! reports what is wrong. Needs no privilege. The tests of the reader in spawnscope-recording cover
+//! every case that it refuses.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::stored::{TWO_LAUNCHES, create_recording, execute};
 
-/// The verbs that read one recording. `diff` and `check`, which compare several, open them in the same way.
+/// The verbs that read one recording. `diff` and `check`, which compare several, open them in the
+/// same way.
 const READERS: [&[&str]; 10] = [
     &["report"],
     &["report", "--json"],
@@ -139,7 +141,8 @@ fn files_beside_a_recording_are_never_created_changed_or_removed() {
     let recording = AlteredRecording::new("");
     let precious = recording.directory.path().join("precious");
     fs::write(&precious, "of another user").unwrap();
-    // A rollback of this journal would require writing. Earlier versions of SQLite removed the file that such a journal names.
+    // A rollback of this journal would require writing. Earlier versions of SQLite removed the file
+    // that such a journal names.
     let journal = recording.directory.path().join("sample.db-journal");
     let mut hot = vec![0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     hot.extend([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 16, 0]);

@@ -26,8 +26,8 @@ use spawnscope_data::rows::{Info, Origin, Recording, Scope};
 
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What was recorded, and how the recording ended. `ended` is `None` when the recorder was killed, and `lost` has only kinds of which
-    /// events were lost.
+    /// What was recorded, and how the recording ended. `ended` is `None` when the recorder was
+    /// killed, and `lost` has only kinds of which events were lost.
     pub info: Info,
     /// The followed process (`-p`) and its name.
     pub followed: Option<(Pid, Vec<u8>)>,
@@ -38,7 +38,8 @@ pub struct Report {
     pub episodes: Vec<Episode>,
     /// The report on the busiest episode, for a recording of the whole machine.
     pub busiest: Option<Box<Report>>,
-    /// Whether the critical path is based on waits whose causes were not recorded but reconstructed.
+    /// Whether the critical path is based on waits whose causes were not recorded but
+    /// reconstructed.
     pub is_reconstructed: bool,
     /// The time from the start to the end of the command or of the recording; to the last event if
     /// the recorder was killed.
@@ -50,9 +51,11 @@ pub struct Report {
     /// Whether the launch tax of several launches overlaps in time, so that the sum is not a share
     /// of the wall.
     pub overlaps: bool,
-    /// How the wall was spent along the critical path, the longest first. Empty when the path is unknown.
+    /// How the wall was spent along the critical path, the longest first. Empty when the path is
+    /// unknown.
     pub where_the_wall_went: Vec<(Spent, Nanos)>,
-    /// The part of the launch tax on the critical path that new processes waited for a CPU. `None` when the path is unknown.
+    /// The part of the launch tax on the critical path that new processes waited for a CPU. `None`
+    /// when the path is unknown.
     pub critical_queue: Option<Nanos>,
     /// The waits of all threads for a CPU. `None` without a replay.
     pub cpu_waits: Option<CpuWaits>,
@@ -68,8 +71,8 @@ pub struct Report {
     pub work: Option<Work>,
     /// What `groups` are grouped by.
     pub group_by: GroupBy,
-    /// The rows of the table, the most expensive first. Programs are ordered by how much of the wall
-    /// depends on them, then by launch tax; call sites by time on the critical path; all other
+    /// The rows of the table, the most expensive first. Programs are ordered by how much of the
+    /// wall depends on them, then by launch tax; call sites by time on the critical path; all other
     /// groups by launch tax.
     pub groups: Vec<Group>,
     /// Command lines that were launched repeatedly, the longest total time first.

@@ -47,8 +47,8 @@ fn awaited_share(awaited: Nanos, lifetime: Nanos) -> f64 {
 
 impl LiveLaunches {
     /// Returns the critical time of each command so far. A parent is assumed to wait for the one of
-    /// its running children that was launched first. The waits of a running process count if all its
-    /// ancestors are assumed to wait for it.
+    /// its running children that was launched first. The waits of a running process count if all
+    /// its ancestors are assumed to wait for it.
     pub(super) fn critical_times(&self) -> CriticalTimes {
         let mut times = self.critical.clone();
         let mut first_children: HashMap<LaunchId, &Process> = HashMap::new();

@@ -94,7 +94,8 @@ impl Process {
         }
     }
 
-    /// Counts its time until it created or reaped a child as work, if that was before its first exec.
+    /// Counts its time until it created or reaped a child as work, if that was before its first
+    /// exec.
     pub(super) fn extend_work(&mut self, at: Nanos) {
         let first = self.execs.values().next().and_then(|exec| exec.row.enter);
         if first.is_none_or(|first| at < first) {

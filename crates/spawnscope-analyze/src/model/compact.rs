@@ -1,6 +1,7 @@
 //! A compact array of numbers that are usually small.
 
-/// `N` numbers, in half the memory while all are below 2^32. Each launch has dozens of durations, and few exceed 4.3 s.
+/// `N` numbers, in half the memory while all are below 2^32. Each launch has dozens of durations,
+/// and few exceed 4.3 s.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CompactNumbers<const N: usize> {
     Short([u32; N]),

@@ -36,7 +36,8 @@ impl<'a> Joiner<'a> {
         GroupedItems::new(launches.len(), owned)
     }
 
-    /// Returns when the collector stopped the first thread of each launch, grouped by launch and sorted by time.
+    /// Returns when the collector stopped the first thread of each launch, grouped by launch and
+    /// sorted by time.
     pub(crate) fn stops(&self, launches: &[&LaunchRow]) -> GroupedItems<(Nanos, Nanos)> {
         let rows = self.recording.stops.iter().filter(|row| row.task.0 == row.launch.0);
         let spans = rows.filter_map(|row| {
@@ -89,8 +90,8 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    /// Finds the forks that launched processes before their first exec, and divides their time before
-    /// that exec into work and `setup`.
+    /// Finds the forks that launched processes before their first exec, and divides their time
+    /// before that exec into work and `setup`.
     pub(crate) fn divide_forks(&self, launches: &mut [Launch<'a>], children: &GroupedItems<usize>) {
         for index in 0..launches.len() {
             let launch = &launches[index];

@@ -1,4 +1,5 @@
-//! One launch, joined from the rows of several tables. `tree` relates launches, `phases` divides their time.
+//! One launch, joined from the rows of several tables. `tree` relates launches, `phases` divides
+//! their time.
 
 use std::sync::Arc;
 
@@ -97,13 +98,15 @@ impl<'a> Launch<'a> {
         self.start().is_none_or(|start| start < to) && self.end().is_none_or(|end| end > from)
     }
 
-    /// Returns its latest known instant. `None` while it runs. The reaping of the command by the recorder does not count.
+    /// Returns its latest known instant. `None` while it runs. The reaping of the command by the
+    /// recorder does not count.
     pub fn end(&self) -> Option<Nanos> {
         let reaped = self.instants.reaped.get().filter(|_| self.origin != Origin::Command);
         reaped.or(self.instants.zombie.get()).or(self.instants.exit.get())
     }
 
-    /// Returns the wall time from the parent's call to the reaping, or to the end of the recording for an unfinished launch.
+    /// Returns the wall time from the parent's call to the reaping, or to the end of the recording
+    /// for an unfinished launch.
     pub fn total(&self, recording_end: Nanos) -> Option<Nanos> {
         let end = if self.is_unfinished() { Some(recording_end) } else { self.end() };
         Some(end?.since(self.start()?))
@@ -120,7 +123,8 @@ impl<'a> Launch<'a> {
         self.phases.sum(Phase::TAX)
     }
 
-    /// Returns the more useful call chain: lines of a script rather than machine code of its interpreter.
+    /// Returns the more useful call chain: lines of a script rather than machine code of its
+    /// interpreter.
     pub fn best_stack(&self) -> Option<StackId> {
         self.script_stack.or(self.native_stack)
     }
@@ -130,7 +134,8 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Columns of a launch's row that no computation changes. A new column of this kind is added here only.
+/// Columns of a launch's row that no computation changes. A new column of this kind is added here
+/// only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     /// Number of `close` and `close_range` calls before its first exec.
@@ -233,7 +238,8 @@ impl<'a> Exec<'a> {
         self.named().file_name()
     }
 
-    /// Returns the ids of the texts that it consists of. Execs with equal ids have equal command lines.
+    /// Returns the ids of the texts that it consists of. Execs with equal ids have equal command
+    /// lines.
     pub(crate) fn texts(&self) -> [Option<TextId>; 3] {
         [Some(self.path), Some(self.argv), self.interpreter.get()]
     }
@@ -247,7 +253,8 @@ impl<'a> Exec<'a> {
         self.enter.get().or(self.returned.get())
     }
 
-    /// Returns the name of the program that really runs: the interpreter of a `#!` script, otherwise the file itself.
+    /// Returns the name of the program that really runs: the interpreter of a `#!` script,
+    /// otherwise the file itself.
     pub(crate) fn program_name(&self) -> &'a [u8] {
         base_name(self.interpreter().unwrap_or(self.path()))
     }
@@ -326,7 +333,8 @@ pub fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
-/// Whether `name` is `program` with an optional version: `python3` and `python3.11` are `python`, `pythonista` is not.
+/// Whether `name` is `program` with an optional version: `python3` and `python3.11` are `python`,
+/// `pythonista` is not.
 pub(crate) fn is_version_of(name: &[u8], program: &[u8]) -> bool {
     // Most names differ in the first byte, which can be compared without a function call.
     if program.first().is_some_and(|first| name.first() != Some(first)) {

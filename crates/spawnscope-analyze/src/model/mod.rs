@@ -1,6 +1,6 @@
-//! What was recorded, as things that can be asked: launches with their phases and tree, threads with
-//! their slices and waits of unknown cause, and parts of a recording. Nothing here knows why a thread
-//! waited.
+//! What was recorded, as things that can be asked: launches with their phases and tree, threads
+//! with their slices and waits of unknown cause, and parts of a recording. Nothing here knows why a
+//! thread waited.
 
 pub(crate) mod compact;
 pub mod external_wait;

@@ -12,8 +12,8 @@ spawnscope_data::named_enum! {
         Create = "create",
         /// The child waits for its first CPU.
         Queue = "queue",
-        /// From the child's first run until it enters the first successful exec. If it launches other
-        /// processes before, from the last of them on.
+        /// From the child's first run until it enters the first successful exec. If it launches
+        /// other processes before, from the last of them on.
         Setup = "setup",
         /// Inside successful `execve` calls.
         Exec = "exec",
@@ -31,7 +31,8 @@ impl Phase {
     pub const TAX: [Phase; 7] =
         [Phase::Create, Phase::Queue, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown, Phase::Reap];
 
-    /// The phases of the launch cost: those of the launch tax, without the waits for a CPU and for the parent.
+    /// The phases of the launch cost: those of the launch tax, without the waits for a CPU and for
+    /// the parent.
     pub(crate) const COST: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
 }
 

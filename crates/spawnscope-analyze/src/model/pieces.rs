@@ -1,5 +1,6 @@
-//! Divides the life of one launch into phases, in wall time and in CPU time. Phases tile the launch exactly. A phase with an unknown boundary
-//! is unknown, and its time is not charged to its neighbours.
+//! Divides the life of one launch into phases, in wall time and in CPU time. Phases tile the launch
+//! exactly. A phase with an unknown boundary is unknown, and its time is not charged to its
+//! neighbours.
 
 use crate::model::launch::{Exec, Instants, Launch, MaybeKnown};
 use crate::model::phases::{Phase, PhaseTimes};
@@ -36,8 +37,8 @@ pub(crate) fn wall_times(origin: Origin, at: &Instants, execs: &[Exec<'_>], unfi
 
 impl Launch<'_> {
     /// Divides the time before the first exec: until `worked_until` it is `run`, and from then on
-    /// `setup`. All CPU time until the exec counts as `run`, since the CPU counters were not read at
-    /// that instant.
+    /// `setup`. All CPU time until the exec counts as `run`, since the CPU counters were not read
+    /// at that instant.
     pub(crate) fn divide_setup(&mut self, worked_until: Nanos, recording_end: Nanos) {
         self.instants.worked_until = Some(worked_until).into();
         let unfinished = self.is_unfinished().then_some(recording_end);
@@ -59,8 +60,9 @@ impl Launch<'_> {
 /// Adds the boundaries before the first exec's `setup`, and returns the start of the first phase.
 fn begin(origin: Origin, at: &Instants, execs: &[Exec<'_>], cuts: &mut Vec<Cut>) -> Option<Nanos> {
     match (origin, execs) {
-        // Between its release and its exec, the command runs code of the recorder: it restores signals and waits for the release. The wall
-        // still starts at the release, since the recorder measures from there.
+        // Between its release and its exec, the command runs code of the recorder: it restores
+        // signals and waits for the release. The wall still starts at the release, since the
+        // recorder measures from there.
         (Origin::Command, [first_exec, ..]) => first_exec.enter.get(),
         (Origin::Command | Origin::Existed, _) => at.created.get(),
         (Origin::Launched | Origin::Orphan, _) => {
@@ -157,7 +159,8 @@ fn absent_phases(origin: Origin, mut has_loader: impl ExactSizeIterator<Item = O
     }
 }
 
-/// Sums the pieces of each phase that is not absent. One unknown piece makes the whole phase unknown.
+/// Sums the pieces of each phase that is not absent. One unknown piece makes the whole phase
+/// unknown.
 fn sum_of_pieces(first: Option<Nanos>, cuts: &[Cut], absent: &[Phase]) -> PhaseTimes {
     let mut sums: [Option<Nanos>; 8] = Default::default();
     for piece in known_pieces(first, cuts) {

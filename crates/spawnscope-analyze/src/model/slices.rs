@@ -7,7 +7,8 @@ use std::ops::Range;
 use spawnscope_data::event::{LeftCpu, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{ObjectRef, SliceRow, TextId, WakerRow};
 
-/// Slices of many threads. System call arguments are kept only for open waits, since only those are used.
+/// Slices of many threads. System call arguments are kept only for open waits, since only those are
+/// used.
 #[derive(Clone, Debug, Default)]
 pub struct Slices {
     packed: Vec<PackedSlice>,

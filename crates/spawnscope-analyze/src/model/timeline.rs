@@ -57,8 +57,8 @@ pub struct Timelines {
     pub(crate) polls: PollLoops,
     /// The waits that ended in a round of a polling thread.
     pub(crate) rounds: Rounds,
-    /// For each wait that timed out and was repeated until another thread ended it, by slice: the slice
-    /// of the wait that was ended.
+    /// For each wait that timed out and was repeated until another thread ended it, by slice: the
+    /// slice of the wait that was ended.
     pub(crate) repeated_waits: HashMap<u32, u32>,
     pub(crate) kills: Vec<Kill>,
     /// For each launch, whether its parent waited in `read` while it ran. Computed at the first use
@@ -336,7 +336,8 @@ pub(crate) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> boo
     last.into_iter().map(|(launch, (_, index))| (launch, index)).collect()
 }
 
-/// Returns the launch whose end is the end of the wall: the command, or with `record --wait-for-all` the launch that ended last.
+/// Returns the launch whose end is the end of the wall: the command, or with `record
+/// --wait-for-all` the launch that ended last.
 pub fn last_launch(forest: &Forest<'_>, root: u32, end: Nanos) -> u32 {
     let mut candidates = iter::once(root).chain(0..forest.launches.len() as u32);
     candidates.find(|launch| forest.launches[*launch as usize].instants.zombie.get() == Some(end)).unwrap_or(root)

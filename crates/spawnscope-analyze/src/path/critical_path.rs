@@ -1,5 +1,6 @@
-//! The critical path: walks back from the end of the command, following the wake-up that ended each wait. Every nanosecond of the wall is
-//! charged once, to a phase of a launch or to an external wait, so the charges sum to the wall exactly.
+//! The critical path: walks back from the end of the command, following the wake-up that ended each
+//! wait. Every nanosecond of the wall is charged once, to a phase of a launch or to an external
+//! wait, so the charges sum to the wall exactly.
 
 use crate::model::compact::CompactNumbers;
 use crate::model::external_wait::{ExternalWait, ExternalWaitTimes, external_wait_of};
@@ -76,8 +77,8 @@ impl CriticalPath {
         Nanos(self.launches.iter().map(|charges| charges.get(Phase::Queue).0).sum())
     }
 
-    /// Returns the nanoseconds on the path of each launch including its descendants. A launch that only waits for its children is on the path
-    /// through them.
+    /// Returns the nanoseconds on the path of each launch including its descendants. A launch that
+    /// only waits for its children is on the path through them.
     pub(crate) fn with_descendants(&self, forest: &Forest<'_>) -> Vec<u64> {
         let mut sums: Vec<u64> = self.launches.iter().map(|charges| charges.total().0).collect();
         let parents_first: Vec<usize> = forest.walk_all().map(|step| step.index).collect();
@@ -135,8 +136,8 @@ pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) ->
     Some(path)
 }
 
-/// Returns the stretches of the critical path by time. They tile the wall, and neighbours have different charges. `None` as for
-/// `critical_path`.
+/// Returns the stretches of the critical path by time. They tile the wall, and neighbours have
+/// different charges. `None` as for `critical_path`.
 pub fn stretches(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) -> Option<Vec<Stretch>> {
     let mut stretches: Vec<Stretch> = Vec::new();
     walk(forest, timelines, wall, |stretch| match stretches.last_mut() {
@@ -184,7 +185,8 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         self.timelines.launch_of(self.thread)
     }
 
-    /// Charges the part of the wall that ends at the cursor, and moves the cursor or switches its thread.
+    /// Charges the part of the wall that ends at the cursor, and moves the cursor or switches its
+    /// thread.
     fn step(&mut self) {
         let timelines = self.timelines;
         let polls = timelines.polls.of_thread(self.thread);
@@ -210,8 +212,8 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         }
     }
 
-    /// Handles a loop that polled until after the cursor: charges the time since the end of what the
-    /// loop waited for, and continues there. If that was a child, the parent reaps it late.
+    /// Handles a loop that polled until after the cursor: charges the time since the end of what
+    /// the loop waited for, and continues there. If that was a child, the parent reaps it late.
     fn go_to_polled(&mut self, polled: &PollLoop) {
         let child = self.timelines.launch_of(polled.awaited);
         if self.is_child(child) && self.ended_at(child, polled.at) {
@@ -234,8 +236,8 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         self.go_to_waker(slice.off, slice);
     }
 
-    /// Charges the time since an instant in which a child could be reaped, and was not, as `reap` of
-    /// the child, and what comes after the reaping with `charge_later`.
+    /// Charges the time since an instant in which a child could be reaped, and was not, as `reap`
+    /// of the child, and what comes after the reaping with `charge_later`.
     fn charge_reaping(&mut self, child: u32, since: Nanos, charge_later: impl FnOnce(&mut Self, Nanos)) {
         let at = &self.forest.launches[child as usize].instants;
         if let Some((zombie, reaped)) = at.zombie.get().zip(at.reaped.get()).filter(|(zombie, reaped)| zombie < reaped)
@@ -255,7 +257,8 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         ended.is_some_and(|ended| ended.0.abs_diff(at.0) < MAX_CLOCK_DIFFERENCE_NS)
     }
 
-    /// Handles a wait that ends at the cursor: continues at the thread that ended it, or charges an external wait.
+    /// Handles a wait that ends at the cursor: continues at the thread that ended it, or charges an
+    /// external wait.
     fn go_to_waker(&mut self, since: Nanos, slice: &SliceRow) {
         let cause = self.timelines.cause(self.thread, slice);
         let round = self.timelines.rounds.get(&(self.thread, slice.off)).filter(|_| self.jumps < MAX_JUMPS);

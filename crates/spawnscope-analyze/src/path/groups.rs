@@ -1,5 +1,6 @@
-//! The rows of the report's table: launches grouped by program, call site, or another `GroupBy`. Also command lines that were launched repeatedly
-//! with the same arguments in the same working directory.
+//! The rows of the report's table: launches grouped by program, call site, or another `GroupBy`.
+//! Also command lines that were launched repeatedly with the same arguments in the same working
+//! directory.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -34,7 +35,8 @@ pub enum GroupBy {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Display name of the group: `dirname`, `(bash)` for forks of bash without an exec, `unpack.sh:14 in relocate()`.
+    /// Display name of the group: `dirname`, `(bash)` for forks of bash without an exec,
+    /// `unpack.sh:14 in relocate()`.
     pub label: Vec<u8>,
     pub call_site: Option<CallSite>,
     pub sums: Summary,

@@ -1,4 +1,5 @@
-//! How the wall was spent along the critical path: launch tax, work, the run queue, and external waits.
+//! How the wall was spent along the critical path: launch tax, work, the run queue, and external
+//! waits.
 
 use std::cmp::Reverse;
 

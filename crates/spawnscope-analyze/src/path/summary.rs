@@ -153,7 +153,8 @@ pub(crate) fn add_known(sum: &mut Option<Nanos>, more: Option<Nanos>) {
 /// child's phases slightly overlap its parent's.
 const MIN_OVERLAP: f64 = 0.05;
 
-/// Whether the summed tax of all launches is clearly longer than the time in which any tax occurred.
+/// Whether the summed tax of all launches is clearly longer than the time in which any tax
+/// occurred.
 pub(crate) fn tax_overlaps(forest: &Forest<'_>) -> bool {
     let launches = forest.launches.iter().filter(|launch| launch.is_launch());
     let mut spans: Vec<(Nanos, Nanos)> = launches.flat_map(|launch| tax_spans(launch, forest.end)).collect();

@@ -102,8 +102,8 @@ fn only_leads_to_next(forest: &Forest<'_>, timelines: &Timelines, launch: u32, a
     }
 }
 
-/// Whether launches are helpers, such as `dirname` and `mkdir -p` in a wrapper: in total, those whose
-/// output the parent does not read ran for no longer than their launch cost.
+/// Whether launches are helpers, such as `dirname` and `mkdir -p` in a wrapper: in total, those
+/// whose output the parent does not read ran for no longer than their launch cost.
 fn are_helpers(forest: &Forest<'_>, timelines: &Timelines, launches: &[usize]) -> bool {
     let not_read = launches.iter().filter(|index| !is_captured(forest, timelines, **index as u32));
     let (mut ran, mut launching) = (0, 0);

@@ -119,8 +119,8 @@ fn launches_that_are_read(forest: &Forest<'_>, timelines: &Timelines) -> Vec<boo
     forest.launches.iter().enumerate().map(|launch| is_read(launch).is_some()).collect()
 }
 
-/// Whether what ended a read is a launch, a descendant of it, or of another stage of its pipeline. make -j reads the answer of one command while
-/// it runs others.
+/// Whether what ended a read is a launch, a descendant of it, or of another stage of its pipeline.
+/// make -j reads the answer of one command while it runs others.
 fn is_of_same_line(forest: &Forest<'_>, index: usize, writer: usize) -> bool {
     let parent = forest.parent(index);
     let mut above = std::iter::successors(Some(writer), |launch| forest.parent(*launch));

@@ -48,7 +48,8 @@ pub(crate) enum Answer {
     PerhapsSame,
 }
 
-/// Returns the arguments and the directory, if the answer depends on it. Launches with the same question get the same answer.
+/// Returns the arguments and the directory, if the answer depends on it. Launches with the same
+/// question get the same answer.
 pub(crate) fn question_of<'a>(exec: &Exec<'a>) -> (&'a [u8], Option<&'a [u8]>) {
     const OF_DIRECTORY: Words = Words("readlink realpath");
     let program = base_name(exec.path());
@@ -84,7 +85,8 @@ pub(crate) fn is_git_reading(exec: &Exec<'_>) -> bool {
     is_git(exec) && subcommand_of(exec).is_some_and(|subcommand| GIT_READS.contains(subcommand))
 }
 
-/// Whether the answer depends on commits, branches, or files of a repository: another git may change it.
+/// Whether the answer depends on commits, branches, or files of a repository: another git may
+/// change it.
 pub(crate) fn reads_repository(exec: &Exec<'_>) -> bool {
     let Some(subcommand) = subcommand_of(exec).filter(|_| is_git(exec)) else { return false };
     let mut after = exec.arguments().skip_while(|argument| *argument != subcommand).skip(1);
@@ -96,7 +98,8 @@ pub(crate) fn reads_repository(exec: &Exec<'_>) -> bool {
     }
 }
 
-/// Whether date formats an instant that its arguments name completely, such as `-d @0` or `-d 2020-01-31`, and not the present time.
+/// Whether date formats an instant that its arguments name completely, such as `-d @0` or `-d
+/// 2020-01-31`, and not the present time.
 fn names_instant(exec: &Exec<'_>) -> bool {
     let mut arguments = exec.arguments().skip(1).filter(|argument| !argument.starts_with(b"+") && *argument != b"-u");
     let Some(first) = arguments.next() else { return false };

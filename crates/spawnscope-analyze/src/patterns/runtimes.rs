@@ -61,10 +61,12 @@ const FUNCTIONS: [(&[u8], Runtime); 4] = [
 ];
 
 impl Runtime {
-    /// Returns the runtime of the code that made the launch. A fork of a `#!` script still runs that script.
+    /// Returns the runtime of the code that made the launch. A fork of a `#!` script still runs
+    /// that script.
     pub(crate) fn of_parent(forest: &Forest<'_>, launch: u32) -> Runtime {
         let exec = forest.launcher(launch as usize);
-        // The interpreter of `#!/usr/bin/env python3` is env, whose argument is the real interpreter.
+        // The interpreter of `#!/usr/bin/env python3` is env, whose argument is the real
+        // interpreter.
         let program = match exec.map(|exec| (exec.program_name(), exec.arguments().next())) {
             Some((b"env", Some(argument))) => base_name(argument),
             Some((program, _)) => program,
@@ -136,8 +138,8 @@ impl Runtime {
         }
     }
 
-    /// Whether the runtime's programs allocate memory with the C library's `malloc`. Other runtimes map their
-    /// heaps themselves.
+    /// Whether the runtime's programs allocate memory with the C library's `malloc`. Other runtimes
+    /// map their heaps themselves.
     pub(crate) fn uses_malloc(self) -> bool {
         matches!(
             self,

@@ -4,7 +4,8 @@
 use super::words::Words;
 use crate::model::launch::{Exec, base_name, is_version_of};
 
-/// Programs with subcommands, and without options before the subcommand whose value is the next argument.
+/// Programs with subcommands, and without options before the subcommand whose value is the next
+/// argument.
 const WITHOUT_VALUES: Words = Words(
     "az bazel brew btrfs bundle busybox conda dotnet flatpak gem guix meson nix openssl perf pip pip3 resolvectl
      rustup snap svn terraform udevadm vault zfs zpool zypper",

@@ -1,6 +1,7 @@
-//! The part of the wall that depends on a command, or on a script line: the time that would be saved without any of its launches, including their
-//! waits, sleeps and permission scans. The launch tax of a command may be small while most of the wall depends on it. Also finds the principal
-//! cause of the wall, whether or not it can be avoided.
+//! The part of the wall that depends on a command, or on a script line: the time that would be
+//! saved without any of its launches, including their waits, sleeps and permission scans. The
+//! launch tax of a command may be small while most of the wall depends on it. Also finds the
+//! principal cause of the wall, whether or not it can be avoided.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -24,13 +25,14 @@ pub struct Dependence {
     /// Display name of the command, as in the report's table: `git`, or `(bash)` for forks of bash.
     pub label: Vec<u8>,
     pub count: u64,
-    /// The saving without these launches: expected value, lower and upper end of the confidence interval.
+    /// The saving without these launches: expected value, lower and upper end of the confidence
+    /// interval.
     pub saving: [Nanos; 3],
-    /// Whether another command in the list explains most of what depends on this one, and this one is
-    /// a shell, a launcher such as `env`, or launched once or twice around nearly the whole run.
+    /// Whether another command in the list explains most of what depends on this one, and this one
+    /// is a shell, a launcher such as `env`, or launched once or twice around nearly the whole run.
     pub is_wrapper: bool,
-    /// The wrapper that most of the wall depends on, if more depends on it than on this command, and most launches of this command are its
-    /// descendants.
+    /// The wrapper that most of the wall depends on, if more depends on it than on this command,
+    /// and most launches of this command are its descendants.
     pub launched_through: Option<Vec<u8>>,
 }
 
@@ -40,7 +42,8 @@ const MAX_REPLAYED: usize = 8;
 const MAX_REPLAYED_IF_LARGE: usize = 5;
 /// A recording with at least this many launches is large.
 const MIN_LARGE_LAUNCHES: usize = 20_000;
-/// Commands that run during less than this share of the wall are not replayed: little can depend on them.
+/// Commands that run during less than this share of the wall are not replayed: little can depend on
+/// them.
 const MIN_SHARE: f64 = 0.02;
 /// Programs that only launch the commands in their arguments or input.
 const LAUNCHERS: &str =
@@ -98,8 +101,8 @@ fn removal(launches: Vec<u32>) -> AppliedChange {
     AppliedChange { change: Change::Remove, launches }
 }
 
-/// Returns the commands that run longest, each with a fix that removes its launches. Launches are in
-/// order of creation, so one pass can measure how much of the wall they cover.
+/// Returns the commands that run longest, each with a fix that removes its launches. Launches are
+/// in order of creation, so one pass can measure how much of the wall they cover.
 pub(crate) fn removals_of_commands<'a>(whatif: &WhatIf<'_, 'a>) -> Vec<(Command<'a>, AppliedChange)> {
     let (forest, wall) = (whatif.forest, whatif.replay.measured);
     let mut commands: HashMap<Command<'a>, Candidate> = HashMap::new();
@@ -123,8 +126,8 @@ pub(crate) fn removals_of_commands<'a>(whatif: &WhatIf<'_, 'a>) -> Vec<(Command<
     commands.into_iter().map(|(command, each)| (command, removal(each.launches))).collect()
 }
 
-/// Marks wrappers: shells, launchers, and commands that are launched once or twice around nearly the
-/// whole run, if another command explains most of what depends on them.
+/// Marks wrappers: shells, launchers, and commands that are launched once or twice around nearly
+/// the whole run, if another command explains most of what depends on them.
 fn mark_wrappers(all: &mut [Dependence], names: &[&[u8]], whatif: &WhatIf<'_, '_>) {
     let nearly_all = whatif.unrecorded().0 as f64 * NEARLY_ALL;
     let maybe_wrappers = all.iter().zip(names).map(|(each, name)| {
@@ -139,7 +142,8 @@ fn mark_wrappers(all: &mut [Dependence], names: &[&[u8]], whatif: &WhatIf<'_, '_
     }
 }
 
-/// Sets through which wrapper the commands were launched. Considers only the wrapper that most of the wall depends on.
+/// Sets through which wrapper the commands were launched. Considers only the wrapper that most of
+/// the wall depends on.
 fn set_launched_through(all: &mut [Dependence], removals: &[(Command<'_>, AppliedChange)], forest: &Forest<'_>) {
     let wrappers = all.iter().zip(removals).filter(|(each, _)| each.is_wrapper);
     let Some((wrapper, (_, removal))) = wrappers.max_by_key(|(each, _)| each.saving[0]) else { return };

@@ -37,7 +37,8 @@ impl Rows {
         &self.members[start as usize..self.ends[row] as usize]
     }
 
-    /// Returns the row that contains the parents of a row's launches. Parents precede their children.
+    /// Returns the row that contains the parents of a row's launches. Parents precede their
+    /// children.
     #[must_use]
     pub fn parent(&self, row: usize) -> Option<usize> {
         self.parents[row].map(|parent| parent as usize)
@@ -68,7 +69,8 @@ pub fn rows(forest: &Forest<'_>, callers: &Callers, limit: usize) -> Rows {
     }
 }
 
-/// What launches must have in common to be similar: program, call site, and the shapes of their children in order.
+/// What launches must have in common to be similar: program, call site, and the shapes of their
+/// children in order.
 type Shape<'f, 'a> = (&'f Command<'a>, Option<u32>, Vec<u32>);
 
 /// Returns a number for each launch. Similar launches get the same number.

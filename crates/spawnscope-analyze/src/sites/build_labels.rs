@@ -17,13 +17,13 @@ spawnscope_data::named_enum! {
     /// What the labels of launches name.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum BuildLabel {
-        /// The make target whose recipe requested the launch (if known), the output of the ninja edge,
-        /// or the output file of a compiler, linker or archiver.
+        /// The make target whose recipe requested the launch (if known), the output of the ninja
+        /// edge, or the output file of a compiler, linker or archiver.
         Target = "target",
         /// The crate that cargo builds, runs the build script of, or tests.
         Crate = "crate",
-        /// The directory that make or ninja works in. Relative to the working directory of the command
-        /// if it is below that.
+        /// The directory that make or ninja works in. Relative to the working directory of the
+        /// command if it is below that.
         Directory = "directory",
         /// The package whose code or scripts cargo or npm builds or runs.
         Package = "package",
@@ -241,8 +241,8 @@ fn without_hash(name: &[u8]) -> Option<&[u8]> {
     (is_hash && !name.is_empty()).then_some(name)
 }
 
-/// Makes a directory relative to the working directory of the command if it is below that, because checkouts have different paths
-/// on different machines.
+/// Makes a directory relative to the working directory of the command if it is below that, because
+/// checkouts have different paths on different machines.
 fn relative_to(command_cwd: Option<&[u8]>, directory: Vec<u8>) -> Vec<u8> {
     match command_cwd.and_then(|command_cwd| directory.strip_prefix(command_cwd)) {
         Some([]) => b".".to_vec(),

@@ -166,7 +166,8 @@ impl Term {
 }
 
 impl LinePattern {
-    /// Parses `unpack.sh:14`, `unpack.sh:10-20` or `unpack.sh`. Anything that is not a line number belongs to the file name.
+    /// Parses `unpack.sh:14`, `unpack.sh:10-20` or `unpack.sh`. Anything that is not a line number
+    /// belongs to the file name.
     fn parse(text: &str) -> Result<LinePattern, SelectError> {
         let numbers = text.rsplit_once(':').and_then(|(file, lines)| {
             let (first, last) = lines.split_once('-').unwrap_or((lines, lines));

@@ -73,8 +73,9 @@ pub enum WaitTarget {
     Scanner(Option<Vec<u8>>),
 }
 
-/// Sums the waits that a launch, a scanner or an unrecorded process ended, the longest sum first. Waits ended by a timer, a disk or the
-/// network are left out, and so are waits between threads of one process.
+/// Sums the waits that a launch, a scanner or an unrecorded process ended, the longest sum first.
+/// Waits ended by a timer, a disk or the network are left out, and so are waits between threads of
+/// one process.
 pub fn attributed_waits(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Vec<AttributedWaits> {
     let mut collection = Collection::new(recording, forest, timelines);
     for thread in 0..timelines.threads.len() as ThreadIndex {

@@ -103,7 +103,8 @@ fn awaited_child(
     let ended = ended.filter(|reap| creator_of(timelines, reap.child, launch) == thread);
     let reap = *ended.max_by_key(|reap| reap.zombie)?;
     let waited = reap.zombie.since(woken);
-    // The work of the parent before the reaping is shorter than the wait, so on a free CPU the parent would have waited as well.
+    // The work of the parent before the reaping is shorter than the wait, so on a free CPU the
+    // parent would have waited as well.
     let worked = reap.reaped.since(returned);
     (worked < waited && may_be_rewritten(slice, waited)).then_some(reap)
 }
@@ -120,9 +121,9 @@ pub(crate) fn is_created(timelines: &Timelines, thread: ThreadIndex) -> bool {
     thread.creator.get().is_some() && thread.created.get().is_some()
 }
 
-/// Whether the wait of a slice may be rewritten as a wait for a child. A sleep, a wait for a disk, and
-/// a wait for an object such as a pipe that took longer than the wait for the child (`waited`) must
-/// not be rewritten.
+/// Whether the wait of a slice may be rewritten as a wait for a child. A sleep, a wait for a disk,
+/// and a wait for an object such as a pipe that took longer than the wait for the child (`waited`)
+/// must not be rewritten.
 fn may_be_rewritten(slice: &SliceRow, waited: Nanos) -> bool {
     let is_for_object = slice.object.is_some() && slice.wake_span.is_none_or(|span| span > waited);
     match slice.reason {

@@ -53,9 +53,10 @@ fn is_alone(timelines: &Timelines, reaps: &[Reap], index: usize) -> bool {
 }
 
 /// Returns the waits that a parent ended itself while a child ran, rewritten as waits for the
-/// child. Empty if the parent was busy meanwhile, or if the child serves the parent. A wait that began
-/// before the child before it ended was not for this one, but for what another thread did between both:
-/// in Go, a thread often waits for several children until it continues the work of another one.
+/// child. Empty if the parent was busy meanwhile, or if the child serves the parent. A wait that
+/// began before the child before it ended was not for this one, but for what another thread did
+/// between both: in Go, a thread often waits for several children until it continues the work of
+/// another one.
 fn waits_during_child(
     timelines: &Timelines,
     parent: (u32, &[ThreadIndex]),
@@ -117,8 +118,8 @@ fn self_ended_wait(
     (slice.reason == LeftCpu::Interruptible && is_by_process).then_some(SelfEndedWait { at, by_timer })
 }
 
-/// Whether a child ever waited for its parent. Such a child serves requests of the parent, which does
-/// not wait for the child's end.
+/// Whether a child ever waited for its parent. Such a child serves requests of the parent, which
+/// does not wait for the child's end.
 fn serves_parent(timelines: &Timelines, child: u32, parent: u32) -> bool {
     let slices = timelines.slices(child);
     let mut causes = slices.iter().filter_map(|slice| timelines.cause(child, &slice));

@@ -1,5 +1,6 @@
-//! Failed execs. Combines those of a PATH search into one result: the program, the misses, their cost, and the directories. PATH itself is not
-//! recorded; a search is recognized by its system calls. Groups all other failed execs by errno.
+//! Failed execs. Combines those of a PATH search into one result: the program, the misses, their
+//! cost, and the directories. PATH itself is not recorded; a search is recognized by its system
+//! calls. Groups all other failed execs by errno.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};

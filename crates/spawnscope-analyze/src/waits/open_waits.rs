@@ -76,7 +76,8 @@ fn awaited_child(slice: &SliceRow) -> Option<AwaitedChild> {
         (calls::WAITID, _) if slice.argument == Some(0) => Some(AwaitedChild::Any),
         (calls::WAITID, _) => Some(AwaitedChild::One),
         (call, LeftCpu::Uninterruptible) if calls::CREATIONS.contains(&call) => Some(AwaitedChild::Any),
-        // A shell reads the output of a substitution. With several children it is unknown which one writes, so only a single child counts.
+        // A shell reads the output of a substitution. With several children it is unknown which one
+        // writes, so only a single child counts.
         (calls::READ, _) if kind == Some(ObjectKind::Pipe) => Some(AwaitedChild::One),
         _ => None,
     }

@@ -373,8 +373,8 @@ impl Search<'_> {
         None
     }
 
-    /// Returns the other thread of the process that worked last during the last sleep. Threads that sleep repeatedly, such as those that
-    /// serve timers in Go, do not wait for each other.
+    /// Returns the other thread of the process that worked last during the last sleep. Threads that
+    /// sleep repeatedly, such as those that serve timers in Go, do not wait for each other.
     fn worked_last(&self, polls: ThreadIndex, window: (Nanos, Nanos)) -> Option<(ThreadIndex, Nanos)> {
         let own = self.timelines.launch_of(polls);
         let threads = self.timelines.multithreaded.get(&own)?.iter().copied();

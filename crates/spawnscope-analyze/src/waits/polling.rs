@@ -3,8 +3,9 @@
 //! polling thread, or for its next round, does not depend on the earlier rounds: without the
 //! launches in between, it would wait for a different round. So such a wait is a wait for work that
 //! another thread did before that round, and then for the next round; if no other thread worked, it
-//! is rewritten as an external wait of the recorded length. Otherwise critical paths that enter a polling thread would stay in its sleeps, and in a
-//! replay every round would delay the threads that once waited for one.
+//! is rewritten as an external wait of the recorded length. Otherwise critical paths that enter a
+//! polling thread would stay in its sleeps, and in a replay every round would delay the threads
+//! that once waited for one.
 
 use std::collections::HashSet;
 

@@ -10,8 +10,9 @@ use spawnscope_data::event::LeftCpu;
 use spawnscope_data::rows::SliceRow;
 
 /// Finds waits with a timeout that a thread repeated in the same call until another thread ended
-/// the last one. The thread waited for that all the time, unless it launched something in between. Maps each wait that timed out to the last
-/// one, both by slice. `threads` are those with waits that timed out.
+/// the last one. The thread waited for that all the time, unless it launched something in between.
+/// Maps each wait that timed out to the last one, both by slice. `threads` are those with waits
+/// that timed out.
 pub(super) fn find(timelines: &Timelines, threads: &BTreeSet<ThreadIndex>) -> HashMap<u32, u32> {
     let mut repeated = HashMap::new();
     let creations = Creations::by(timelines, threads);

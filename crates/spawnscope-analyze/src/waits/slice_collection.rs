@@ -1,6 +1,7 @@
-//! Collects slices as they are read from a recording. When all have been read, groups them into timelines, and rewrites the waits for processes
-//! that listened at the other end of internet sockets: a thread that waits for such a socket is woken in an interrupt, so the waker is unknown. If
-//! the peer is a process on the same machine, the wait was for that process.
+//! Collects slices as they are read from a recording. When all have been read, groups them into
+//! timelines, and rewrites the waits for processes that listened at the other end of internet
+//! sockets: a thread that waits for such a socket is woken in an interrupt, so the waker is
+//! unknown. If the peer is a process on the same machine, the wait was for that process.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -109,7 +110,8 @@ impl SliceCollection {
     }
 }
 
-/// Returns the process at the other end of each socket, by the index of the socket's row in `objects`.
+/// Returns the process at the other end of each socket, by the index of the socket's row in
+/// `objects`.
 fn peers(recording: &Recording) -> HashMap<usize, WakerRow> {
     let by_inode =
         recording.peers.iter().map(|peer| ((peer.device, peer.inode), WakerRow::Other(peer.pid, Some(peer.name))));

@@ -80,8 +80,8 @@ pub(super) struct Splitter<'f, 'a> {
     timelines: &'f Timelines,
     /// The launch of the last wait that was divided, and its pieces.
     pieces: Option<(usize, Vec<Piece>)>,
-    /// For first threads with many slices, how long they were off the CPU for one reason before each
-    /// slice.
+    /// For first threads with many slices, how long they were off the CPU for one reason before
+    /// each slice.
     sums: HashMap<(usize, Off), Vec<u64>>,
 }
 
@@ -132,7 +132,8 @@ impl<'f, 'a> Splitter<'f, 'a> {
         parts
     }
 
-    /// Returns the time between two instants in which the first thread of the launch was off the CPU for this reason.
+    /// Returns the time between two instants in which the first thread of the launch was off the
+    /// CPU for this reason.
     fn off_cpu(&mut self, target: usize, reason: Off, start: Nanos, end: Nanos) -> u64 {
         let slices = self.timelines.slices(target as u32);
         let last_instant = self.forest.end;

@@ -8,7 +8,8 @@ use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
 
 const COUNT: u64 = 30;
 
-/// The saving per removed launch, in nanoseconds. When all runs are alike, three tenths of each count as work that stays.
+/// The saving per removed launch, in nanoseconds. When all runs are alike, three tenths of each
+/// count as work that stays.
 const SAVED: u64 = Spans::USUAL.total() - Spans::USUAL.run * 15 / 100;
 
 /// Returns the advice on a launcher that runs a program once for each of `COUNT` files.

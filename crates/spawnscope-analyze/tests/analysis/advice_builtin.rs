@@ -1,4 +1,5 @@
-//! Advice about small programs whose work a shell can do: the text for each of them, and the cases without advice.
+//! Advice about small programs whose work a shell can do: the text for each of them, and the cases
+//! without advice.
 
 use spawnscope_analyze::explain::advice::Advice;
 use spawnscope_data::event::{LeftCpu, Mechanism, Nanos};
@@ -193,7 +194,8 @@ fn launches_with_enough_work_get_no_advice() {
     assert!(is_silent(&advices(&serial.finish()), "builtin"));
 }
 
-/// Returns the advice on launches of which every second one also leaves its CPU for 5 ms, which is longer than all its phases together.
+/// Returns the advice on launches of which every second one also leaves its CPU for 5 ms, which is
+/// longer than all its phases together.
 fn half_off_cpu(reason: LeftCpu) -> Advice {
     let mut serial = Serial::new();
     let dirname: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "/usr/lib/x"]));

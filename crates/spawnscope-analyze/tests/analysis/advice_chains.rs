@@ -1,4 +1,5 @@
-//! Advice about the time before a program starts: directories of PATH that lack it, and chains of programs that exec it.
+//! Advice about the time before a program starts: directories of PATH that lack it, and chains of
+//! programs that exec it.
 
 use spawnscope_analyze::explain::advice::{Advice, AdviceList};
 use spawnscope_data::event::{Nanos, TaskId};
@@ -106,7 +107,8 @@ fn programs_that_change_how_another_runs_are_not_shims() {
     }
 }
 
-/// Returns the advice on `python3 x.py` through the shims of pyenv. The scripts of pyenv fork `helpers` times before they execute python3.
+/// Returns the advice on `python3 x.py` through the shims of pyenv. The scripts of pyenv fork
+/// `helpers` times before they execute python3.
 fn advice_on_command_through_pyenv(helpers: u64) -> AdviceList {
     const STEP: u64 = 20_000_000;
     let mut serial = Serial::with_command("/home/user/.pyenv/shims/python3", &["bash", "python3", "x.py"]);
@@ -160,7 +162,8 @@ fn a_namesake_of_the_command_is_not_a_version_manager() {
 
 const PYENV: &str = "/home/user/.pyenv/libexec/pyenv";
 
-/// Returns the advice on a start-up file of bash that runs each of these pyenv commands once, and reads the shell code that it prints.
+/// Returns the advice on a start-up file of bash that runs each of these pyenv commands once, and
+/// reads the shell code that it prints.
 fn advice_on_startup_file(commands: &[&[&str]]) -> AdviceList {
     let mut serial = Serial::with_command("/bin/bash", &["bash", "-i"]);
     let spans = Spans { run: 40_000_000, ..Spans::USUAL };
@@ -222,9 +225,11 @@ fn chains_with_similar_titles_are_distinguished() {
     assert_eq!(titles, expected);
 }
 
-/// Builds a recording of `depth` nested scripts, taken from `scripts` in turn. Each only launches the next one and waits for it.
+/// Builds a recording of `depth` nested scripts, taken from `scripts` in turn. Each only launches
+/// the next one and waits for it.
 pub(crate) fn nested_scripts(scripts: &[(&str, &[&str])], depth: u64) -> (Recording, Vec<SliceRow>) {
-    /// How long a script works before it launches the next one, and again after the next one has ended.
+    /// How long a script works before it launches the next one, and again after the next one has
+    /// ended.
     const OWN: u64 = 20_000;
     const LAUNCHING: u64 = Spans::USUAL.total() - Spans::USUAL.run;
     const BEFORE: u64 = LAUNCHING - Spans::USUAL.teardown - Spans::USUAL.reap;
@@ -314,7 +319,8 @@ fn output_for_a_start_up_file_that_may_differ_each_time_gets_no_advice() {
     }
 }
 
-/// Returns the advice on a shell that calls a package manager repeatedly. Each call runs one command through a shell.
+/// Returns the advice on a shell that calls a package manager repeatedly. Each call runs one
+/// command through a shell.
 fn advice_on_runner_calls(argv: &[&str]) -> AdviceList {
     let mut serial = Serial::new();
     let spans = Spans { run: 20_000_000, ..Spans::USUAL };

@@ -72,7 +72,8 @@ fn a_fork_that_had_to_wait_for_a_cpu_counts_like_the_others() {
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
 }
 
-/// Returns the advice on bare forks at line 3 of a script that also forks subshells, at `line`, that launch a program with real work.
+/// Returns the advice on bare forks at line 3 of a script that also forks subshells, at `line`,
+/// that launch a program with real work.
 fn advice_on_bare_forks_and_subshells(line: u32) -> Advice {
     let mut serial = Serial::with_command("/bin/bash", &["bash", "script"]);
     let busy = Spans { run: 30_000_000, ..Spans::USUAL };

@@ -21,7 +21,8 @@ fn advice_on_starts(argv: &[&str], run: u64, scripts: u64) -> AdviceList {
 #[test]
 fn many_short_runs_of_an_interpreter_are_merged_into_one_process() {
     let run: u64 = 3_000_000;
-    // If runs that are longer than their exec and load are alike, 8 % of them are assumed to be work.
+    // If runs that are longer than their exec and load are alike, 8 % of them are assumed to be
+    // work.
     let fixed = run * 92 / 100;
     let cases: [(&[&str], &str); 4] = [
         (&["python3.11", "tool.py", "x@"], "importtime"),

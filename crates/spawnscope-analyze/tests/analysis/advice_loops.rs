@@ -1,4 +1,5 @@
-//! Advice about shells per file, make's `$(shell ...)` and recipes, GNU parallel, scripts that poll, serial launches, and loops in general.
+//! Advice about shells per file, make's `$(shell ...)` and recipes, GNU parallel, scripts that
+//! poll, serial launches, and loops in general.
 
 use spawnscope_analyze::explain::advice::{Advice, AdviceList, Owner};
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
@@ -108,7 +109,8 @@ const PAUSE: u64 = 20_000_000;
 /// How long before the end of the last sleep the worker ends.
 const EARLY: u64 = 15_000_000;
 
-/// Builds a recording of `work & while kill -0 $!; do sleep 0.02; done`. Without a worker, nothing shows what the loop waits for.
+/// Builds a recording of `work & while kill -0 $!; do sleep 0.02; done`. Without a worker, nothing
+/// shows what the loop waits for.
 fn polling(sleeps: u64, has_worker: bool) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     let cycle = Spans { run: PAUSE, ..Spans::USUAL };
@@ -229,7 +231,8 @@ const BASH: &[&str] = &["/bin/bash", "loop.sh"];
 
 #[test]
 fn loops_are_ranked_by_their_launch_tax() {
-    // Slightly less than the other phases take together: with longer runs, the launches would be no candidates.
+    // Slightly less than the other phases take together: with longer runs, the launches would be no
+    // candidates.
     const LONG: u64 = 900_000;
     let mut serial = Serial::with_command(BASH[0], BASH);
     for (program, launches, run) in
@@ -246,8 +249,8 @@ fn loops_are_ranked_by_their_launch_tax() {
     }
 }
 
-/// Python runs command lines through a shell. Each line contains a subshell and a program, and the program runs a line through another
-/// shell.
+/// Python runs command lines through a shell. Each line contains a subshell and a program, and the
+/// program runs a line through another shell.
 #[test]
 fn a_command_line_and_its_launches_count_once() {
     let python = &["/usr/bin/python3", "loop.py"];
@@ -277,7 +280,8 @@ fn a_command_line_and_its_launches_count_once() {
     assert_eq!(options.matches("--in-process").count(), 4, "{options}");
 }
 
-/// Returns the advice on a shell that runs `wrapper` repeatedly. Each wrapper launches `link` `each` times.
+/// Returns the advice on a shell that runs `wrapper` repeatedly. Each wrapper launches `link`
+/// `each` times.
 fn advice_on_wrappers(wrapper: (&str, &[&str]), each: u64) -> AdviceList {
     let mut serial = Serial::with_command(BASH[0], BASH);
     let spans = Spans { run: 3 * each * Spans::USUAL.total(), ..Spans::USUAL };
@@ -308,7 +312,8 @@ fn a_compiled_program_that_launches_one_program_is_not_a_loop() {
     assert!(!advice_on_wrappers(script, 1).worth.is_empty(), "one process could run the script for all");
 }
 
-/// Returns the advice on a parent that compiles file after file, for `millis` each, while the program `beside` runs.
+/// Returns the advice on a parent that compiles file after file, for `millis` each, while the
+/// program `beside` runs.
 fn advice_on_compilations(parent: &str, millis: u64, file: &str, beside: Option<&str>) -> AdviceList {
     let mut serial = Serial::with_command(parent, &[parent]);
     let start = serial.now();

@@ -36,7 +36,8 @@ fn advice_on_loads(found: u32, failed: u32, cache: Option<bool>) -> AdviceList {
 
 #[test]
 fn a_loader_with_many_failed_lookups_gets_advice() {
-    // The failed lookups take as long as loading three libraries. With three libraries, half of the time is thus saved.
+    // The failed lookups take as long as loading three libraries. With three libraries, half of the
+    // time is thus saved.
     let advice = only(&advice_on_loads(3, 301, Some(true)), "loader-search");
     let expected = COUNT * 1_500_000;
     assert!(advice.saving[0].0.abs_diff(expected) < expected / 1000, "{:?}", advice.saving);
@@ -48,7 +49,8 @@ fn a_loader_with_many_failed_lookups_gets_advice() {
     assert!(is_silent(&advice_on_loads(3, 1, Some(true)), "loader-search"));
 }
 
-/// Builds a recording of `count` children that are created at the same time and work 40 ms each, on two CPUs with time slices of 4 ms.
+/// Builds a recording of `count` children that are created at the same time and work 40 ms each, on
+/// two CPUs with time slices of 4 ms.
 fn parallel_children(count: u64) -> (Recording, Vec<SliceRow>) {
     beside_others(count, 0)
 }
@@ -126,7 +128,8 @@ fn cpus_that_other_programs_hold_are_not_oversubscribed_by_the_command() {
         100 * waits.held_by_others.0 / waits.all.0
     };
     assert!(share(0) <= 1, "{}", share(0));
-    // However many threads wait: others hold the CPUs for twelve of the fifteen turns between two of a child.
+    // However many threads wait: others hold the CPUs for twelve of the fifteen turns between two
+    // of a child.
     assert!(share(12).abs_diff(80) <= 2, "{}", share(12));
     let found = advices(&beside_others(8, 12));
     assert!(is_silent(&found, "run-queue"), "{found:?}");

@@ -12,7 +12,8 @@ use crate::slices::{created, ended, slice};
 const COUNT: u64 = 30;
 const MAKE: &[&str] = &["/usr/bin/make", "make", "-C", "part@"];
 
-/// Returns the advice on a make that starts a program for each directory. `program` is its path, followed by its command line.
+/// Returns the advice on a make that starts a program for each directory. `program` is its path,
+/// followed by its command line.
 fn advice_on_makes(top: &[&str], program: &[&str], wait: u16) -> AdviceList {
     let mut serial = Serial::with_command(top[0], top);
     for directory in 0..COUNT {
@@ -39,7 +40,8 @@ fn one_make_builds_all_directories() {
     assert!(advice.saving[0] >= Nanos(launching), "{advice:?} of {launching}");
 }
 
-/// Returns the advice on a make that starts another make for each directory, which starts a compiler that works for `run`.
+/// Returns the advice on a make that starts another make for each directory, which starts a
+/// compiler that works for `run`.
 fn advice_on_compilers(run: u64) -> AdviceList {
     const BEFORE: u64 = 1_000_000;
     let compiler = Spans { run, ..Spans::USUAL };
@@ -58,7 +60,8 @@ fn advice_on_compilers(run: u64) -> AdviceList {
 fn directories_with_work_are_built_in_parallel() {
     let advice = only(&advice_on_compilers(20_000_000), "parallel");
     assert!(fix_of(&advice).contains("$(DIRS): ; +$(MAKE) -C $@"), "{advice:?}");
-    // If launching takes longer than the work, one make for all directories is better than parallel ones.
+    // If launching takes longer than the work, one make for all directories is better than parallel
+    // ones.
     let small = advice_on_compilers(500_000);
     assert!(is_silent(&small, "parallel"), "{small:?}");
     assert!(!is_silent(&small, "make-recursive"), "{small:?}");
@@ -144,7 +147,8 @@ fn a_shell_that_loops_over_directories_does_not_hide_the_recursive_make() {
 
 /// Adds launches by `parent`, which waits for each of them.
 fn add_launches(serial: &mut Serial, parent: LaunchId, launches: &[(u64, Spans, &[&str])]) {
-    // Replaces the only slice of the parent by one slice before each launch, and one after the last launch.
+    // Replaces the only slice of the parent by one slice before each launch, and one after the last
+    // launch.
     let last = serial.slices.iter().rposition(|slice| slice.task.0 == parent.0).unwrap();
     let end = serial.slices.remove(last).off.0;
     let mut on = serial.builder.row(parent).first_run.unwrap().0;

@@ -9,7 +9,8 @@ use crate::slices::{created, ended};
 
 const COUNT: u64 = 10;
 
-/// Returns the advice on a make that is always busy, and launches sed on other CPUs, two at a time, without ever waiting.
+/// Returns the advice on a make that is always busy, and launches sed on other CPUs, two at a time,
+/// without ever waiting.
 fn advice_on_busy_make() -> AdviceList {
     let mut serial = Serial::with_command("/usr/bin/make", &["make", "-j2"]);
     let spans = Spans { run: 20_000_000, ..Spans::USUAL };

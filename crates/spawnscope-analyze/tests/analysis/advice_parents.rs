@@ -1,4 +1,5 @@
-//! Advice about parents that copy large page tables, close descriptors one by one, or sleep past the end of a child.
+//! Advice about parents that copy large page tables, close descriptors one by one, or sleep past
+//! the end of a child.
 
 use spawnscope_data::event::{Calibration, Constant, LaunchId, Mechanism, Nanos};
 use spawnscope_data::rows::{Recording, SliceRow};
@@ -24,7 +25,8 @@ pub(crate) fn calibrated(program: &str) -> Serial {
     serial
 }
 
-/// Builds a recording of `count` launches. `costs` returns the duration of `create` and the parent's memory in bytes for each number.
+/// Builds a recording of `count` launches. `costs` returns the duration of `create` and the
+/// parent's memory in bytes for each number.
 fn from_parent(
     program: &str,
     count: u64,
@@ -47,7 +49,8 @@ fn a_large_python_gets_advice_not_to_fork() {
     let recorded = from_parent("/usr/bin/python3.11", 20, TRUE, |_| (create, 300_000_000));
     let advice = only(&advices(&recorded), "large-parent");
     assert_eq!(advice.finding.launches.len(), 20);
-    // Saved: the time of a creation above that of a vfork, and the time of an exec, which frees the copy, above that of the command's exec.
+    // Saved: the time of a creation above that of a vfork, and the time of an exec, which frees the
+    // copy, above that of the command's exec.
     let of_command = 300_000;
     let expected = 20 * (create - VFORK + 2_000_000 - of_command);
     assert!(advice.saving[0].0.abs_diff(expected) < expected / 1000, "{:?} of {expected}", advice.saving);
@@ -108,7 +111,8 @@ fn a_growing_parent_is_compared_with_its_first_launches() {
         from_parent("/usr/bin/python3", 60, None, |number| (SMALL + number * 50_000, 20_000_000 + number * 5_000_000));
     let advice = only(&advices(&recorded), "growing-parent");
     assert_eq!(advice.finding.launches.len(), 60);
-    // The initial cost above `SMALL` is that of the first six of sixty launches. Each launch ends with freeing, which takes half as long as copying.
+    // The initial cost above `SMALL` is that of the first six of sixty launches. Each launch ends
+    // with freeing, which takes half as long as copying.
     let at_first = 125_000;
     let saved: u64 = (0..60_u64).map(|number| (number * 50_000).saturating_sub(at_first)).sum();
     let expected = saved * 3 / 2;

@@ -1,4 +1,5 @@
-//! Recipes do what the launches did: they keep all arguments, and they are executed here, on names that are hard to handle.
+//! Recipes do what the launches did: they keep all arguments, and they are executed here, on names
+//! that are hard to handle.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,8 @@ use crate::serial::{READ, Serial, advices, is_silent, only};
 
 const COUNT: usize = 30;
 
-/// Returns the advice on a script that runs a command line for each of `COUNT` inputs, for `millis` each. `@` stands for the input.
+/// Returns the advice on a script that runs a command line for each of `COUNT` inputs, for `millis`
+/// each. `@` stands for the input.
 fn for_each(millis: u64, words: &[&str]) -> AdviceList {
     let mut serial = Serial::new();
     let spans = Spans { run: millis * 1_000_000, ..Spans::USUAL };
@@ -25,7 +27,8 @@ fn for_each(millis: u64, words: &[&str]) -> AdviceList {
     advices(&serial.finish())
 }
 
-/// Returns a script after the edit of the advice on its second line, which runs a command line for each of `COUNT` inputs.
+/// Returns a script after the edit of the advice on its second line, which runs a command line for
+/// each of `COUNT` inputs.
 fn edited(script: &str, words: &[&str]) -> String {
     let mut serial = Serial::new();
     for number in 0..COUNT {
@@ -160,7 +163,8 @@ fn options_of_pairs_are_not_dropped() {
     }
 }
 
-/// Returns the advice on a `#!` script, of which a fork launches a program for each of `COUNT` inputs, as the stages of a pipeline do.
+/// Returns the advice on a `#!` script, of which a fork launches a program for each of `COUNT`
+/// inputs, as the stages of a pipeline do.
 fn in_a_pipeline(interpreter: &str, program: &str) -> String {
     let mut serial = Serial::with_command("./script", &[interpreter, "./script"]);
     let text = serial.builder.text(interpreter.as_bytes());
@@ -182,7 +186,8 @@ fn a_shell_is_given_only_syntax_that_it_has() {
     assert!(!openssl.contains("do the work in the shell"), "no shell does what openssl does: {openssl}");
 }
 
-/// `edit/tests/executed.rs` executes all forms of edits; here the recording decides which of them fits.
+/// `edit/tests/executed.rs` executes all forms of edits; here the recording decides which of them
+/// fits.
 #[test]
 fn the_edit_of_a_recorded_loop_does_the_same() {
     let cases: [(&[&str], &str, &str); 4] = [

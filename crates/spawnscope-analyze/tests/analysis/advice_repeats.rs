@@ -9,7 +9,8 @@ use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
 
 const COUNT: u64 = 30;
 
-/// Returns the advice on a program that repeats command lines. Each `@` becomes the number of the round.
+/// Returns the advice on a program that repeats command lines. Each `@` becomes the number of the
+/// round.
 fn advice_on_repeats(parent: &[&str], lines: &[&[&str]], wait: u16) -> AdviceList {
     let mut serial = Serial::with_command(parent[0], parent);
     for number in 0..COUNT {

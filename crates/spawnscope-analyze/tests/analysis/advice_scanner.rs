@@ -14,7 +14,8 @@ const COUNT: u64 = 10;
 /// The delay from the end of a wait to the return of the process to its CPU, which is idle.
 const AWAKE: u64 = 50_000;
 
-/// Builds a recording of launches of one file. The exec of each waits for `daemon`: `FIRST` for the first launch, `LATER` for the others.
+/// Builds a recording of launches of one file. The exec of each waits for `daemon`: `FIRST` for the
+/// first launch, `LATER` for the others.
 fn scanned(daemon: &[u8], reason: LeftCpu, kind: ObjectKind) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     serial.builder.recording.objects.push(ObjectRow { kind, device: 0, inode: 0, path: None });
@@ -66,7 +67,8 @@ fn a_scanner_is_named_with_what_waiting_for_it_took() {
 fn a_wait_that_other_answers_interrupt_is_one_wait() {
     let (recording, mut slices) = scanned(b"clamd", LeftCpu::Uninterruptible, ObjectKind::Permission);
     let whole = advices(&(recording.clone(), slices.clone()));
-    // The scanner's answer to another thread wakes each waiter after a third of its wait, and the waiter continues to wait.
+    // The scanner's answer to another thread wakes each waiter after a third of its wait, and the
+    // waiter continues to wait.
     let parts: Vec<SliceRow> = slices.iter().filter(|slice| slice.syscall == Some(EXECVE)).copied().collect();
     slices.retain(|slice| slice.syscall != Some(EXECVE));
     for part in parts {

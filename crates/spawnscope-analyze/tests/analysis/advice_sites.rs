@@ -1,4 +1,5 @@
-//! Answers about sites: each part of the wall that depends on the launches of one program gets the cure that its arguments allow.
+//! Answers about sites: each part of the wall that depends on the launches of one program gets the
+//! cure that its arguments allow.
 
 use spawnscope_analyze::explain::advice::{Advice, AdviceList};
 use spawnscope_data::event::{Language, LaunchId, Nanos, TaskId};
@@ -13,7 +14,8 @@ const BASH: &[&str] = &["/bin/bash", "x.sh"];
 const COUNT: u64 = 4;
 const LONG: Spans = Spans { run: 80_000_000, ..Spans::USUAL };
 
-/// Returns the advice on `count` launches. Each `@` becomes the number of the round. `edit` changes each launch.
+/// Returns the advice on `count` launches. Each `@` becomes the number of the round. `edit` changes
+/// each launch.
 fn advice_on(count: u64, argv: &[&str], spans: &Spans, edit: impl Fn(&mut Serial, LaunchId)) -> AdviceList {
     advice_with_wait(WAIT4, count, argv, spans, edit)
 }

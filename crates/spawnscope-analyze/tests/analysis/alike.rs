@@ -7,7 +7,8 @@ use spawnscope_data::rows::Recording;
 
 use crate::builder::{Builder, ROOT, Spans};
 
-/// Builds a recording of a shell that alternately runs `sh -c gcc`, which runs `gcc`, and `dirname`.
+/// Builds a recording of a shell that alternately runs `sh -c gcc`, which runs `gcc`, and
+/// `dirname`.
 fn loop_of(rounds: u64) -> Recording {
     let mut builder = Builder::command("/bin/bash", &["bash", "build.sh"], 1 + rounds * 10_000_000);
     for round in 0..rounds {

@@ -1,4 +1,5 @@
-//! Attribution of waits: to which process, through which chain, and how a wait divides. The parts always sum to the wait.
+//! Attribution of waits: to which process, through which chain, and how a wait divides. The parts
+//! always sum to the wait.
 
 use proptest::prelude::*;
 use spawnscope_analyze::waits::attribution::{AttributedWaits, Parts, WaitTarget, WaitTargets};
@@ -32,7 +33,8 @@ proptest! {
     /// Whatever the slices of a child say, the parts of its parent's wait sum to that wait.
     #[test]
     fn a_child_with_odd_slices_does_not_lengthen_its_parents_wait(
-        slices in proptest::collection::vec(any_slice(WALL), 0..200), start in 0..WALL, span in 0..WALL, woken in 0..WALL,
+        slices in proptest::collection::vec(any_slice(WALL), 0..200),
+        start in 0..WALL, span in 0..WALL, woken in 0..WALL,
     ) {
         let mut builder = emacs();
         let child = builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
@@ -72,7 +74,8 @@ fn a_wait_for_a_child_divides_by_its_phases() {
     let waits = only(
         &builder.recording,
         &[
-            // The wait lasts from before the child's first run to its end. The parent then waits another 30 us for a CPU.
+            // The wait lasts from before the child's first run to its end. The parent then waits
+            // another 30 us for a CPU.
             slice(1, 0, 1_130_000, [1_010_000, 30_000], WAIT4, woken_by(git)),
             created(git.0, 1_120_000, 20_000),
             // The child is preempted for 50 us during its run.
@@ -157,8 +160,8 @@ fn a_parent_that_polls_waits_for_its_dead_child() {
     let spans = Spans { reap: 3_000_000, ..Spans::USUAL };
     let mut builder = emacs();
     builder.launch(ROOT, 1_000_000, &spans, Some(("/usr/bin/git", &["git"])));
-    // The first sleep ends before the child does, and is attributed to no launch. The child ends during the second sleep, and is a zombie
-    // throughout the third.
+    // The first sleep ends before the child does, and is attributed to no launch. The child ends
+    // during the second sleep, and is a zombie throughout the third.
     let sleeps = [1_100_000, 2_100_000, 3_100_000]
         .map(|off| slice(1, off - 1_000, off, [1_000_000, 0], CLOCK_NANOSLEEP, Some(WakerRow::Interrupt)));
     let waits = only(&builder.recording, &sleeps);
@@ -172,7 +175,8 @@ fn a_scanner_is_named_and_its_time_belongs_to_no_phase() {
     let (mut builder, git) = with_git();
     let permission = object(&mut builder, ObjectKind::Permission, None);
     let name = builder.text(b"clamd");
-    // The scanner's reply to another thread wakes it first, so that there are two slices for one wait.
+    // The scanner's reply to another thread wakes it first, so that there are two slices for one
+    // wait.
     let scanned = [1_200_000, 1_310_000].map(|off| SliceRow {
         object: permission,
         reason: LeftCpu::Uninterruptible,

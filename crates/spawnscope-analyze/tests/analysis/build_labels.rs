@@ -8,7 +8,8 @@ use spawnscope_data::rows::{BuildStep, EdgeRow};
 
 use crate::builder::{Builder, ROOT, Spans};
 
-/// Builds a recording of a build. Each program is given by its parent and its command line, which begins with its path.
+/// Builds a recording of a build. Each program is given by its parent and its command line, which
+/// begins with its path.
 fn build(lines: &[(LaunchId, &str)]) -> Builder {
     let mut builder = Builder::command("/usr/bin/make", &["make", "-j2"], 90_000_000);
     for (start, (parent, line)) in (1_000_000u64..).step_by(1_000_000).zip(lines) {
@@ -226,7 +227,8 @@ fn launches_are_grouped_by_label_and_those_without_one_together() {
     assert_eq!(groups, [("-".to_owned(), 2), ("a.o".to_owned(), 2), ("b.o".to_owned(), 1)]);
 }
 
-/// Returns steps that contain the launches with these parents, in the times of a log that begins 7 s earlier, 2 ms before and after them.
+/// Returns steps that contain the launches with these parents, in the times of a log that begins 7
+/// s earlier, 2 ms before and after them.
 fn steps_around(builder: &Builder, parent: LaunchId, names: &[&str]) -> Vec<BuildStep> {
     let forest = Forest::build(&builder.recording);
     let launches = forest.launches.iter().filter(|launch| launch.parent.get() == Some(parent));

@@ -1,4 +1,5 @@
-//! Builds recordings by hand. A launch is defined by the durations of its phases; the instants of the rows follow from these.
+//! Builds recordings by hand. A launch is defined by the durations of its phases; the instants of
+//! the rows follow from these.
 
 use spawnscope_data::event::{Language, LaunchId, Mechanism, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{
@@ -177,7 +178,8 @@ impl Builder {
         caller.unwrap()
     }
 
-    /// Returns a frame at a line of a script, and adds its strings. `function` is empty outside of all functions.
+    /// Returns a frame at a line of a script, and adds its strings. `function` is empty outside of
+    /// all functions.
     pub(crate) fn line(&mut self, language: Language, file: &str, line: u32, function: &str) -> FrameRow {
         FrameRow {
             language,
@@ -188,7 +190,8 @@ impl Builder {
         }
     }
 
-    /// Returns a frame in machine code, and adds its strings. If `function` is empty, only the address is known.
+    /// Returns a frame in machine code, and adds its strings. If `function` is empty, only the
+    /// address is known.
     pub(crate) fn code(&mut self, module: &str, function: &str, address: u64) -> FrameRow {
         FrameRow {
             language: Language::Native,

@@ -1,4 +1,5 @@
-//! Call sites of launches: which frame is reported, and how launches are grouped, selected and labelled by it.
+//! Call sites of launches: which frame is reported, and how launches are grouped, selected and
+//! labelled by it.
 
 use spawnscope_analyze::sites::callers::{Callers, Detail};
 use spawnscope_analyze::sites::select::{SelectError, Selector};
@@ -262,7 +263,8 @@ fn launches_are_selected_by_line() {
     assert!(matches!(reversed, Err(SelectError::Reversed(_))), "{reversed:?}");
 }
 
-/// Returns the evidence of the advice on launches by a large Python process, whose innermost frame is the Python function that forks.
+/// Returns the evidence of the advice on launches by a large Python process, whose innermost frame
+/// is the Python function that forks.
 fn evidence_on_forks_of_python(file: &str, function: &str, native: Option<&str>) -> Vec<String> {
     let mut serial = crate::advice_parents::calibrated("/usr/bin/python3.11");
     for _ in 0..20 {

@@ -1,5 +1,5 @@
-//! Waits for children that the slices do not show as such: a parent that is runnable but gets no CPU until its child has left it, and a
-//! reap that did not block.
+//! Waits for children that the slices do not show as such: a parent that is runnable but gets no
+//! CPU until its child has left it, and a reap that did not block.
 
 use spawnscope_analyze::path::critical_path::CriticalPath;
 use spawnscope_analyze::predict::whatif::changes::Change;
@@ -21,8 +21,9 @@ const WALL: u64 = 10 * MILLI;
 const SH: LaunchId = LaunchId(2);
 const TRUE: LaunchId = LaunchId(3);
 
-/// Builds a recording in which `bash` launches `sh -c /bin/true`, and `sh` launches `true` with vfork. `sh` is woken when `true` has called
-/// exec, but gets a CPU only after the end of `true`. It then works for `work`, and reaps `true` without blocking.
+/// Builds a recording in which `bash` launches `sh -c /bin/true`, and `sh` launches `true` with
+/// vfork. `sh` is woken when `true` has called exec, but gets a CPU only after the end of `true`.
+/// It then works for `work`, and reaps `true` without blocking.
 fn vforking_shell(work: u64) -> (Recording, Vec<SliceRow>) {
     let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
     let spans = Spans { run: 6 * MILLI, ..Spans::USUAL };
@@ -93,7 +94,8 @@ fn without_the_shell_the_program_still_runs_and_is_set_up_by_the_shells_parent()
     let recorded = vforking_shell(20_000);
     let prediction = predict(&recorded, &Constants::default(), &[(Change::NoShell, &[SH])]);
     let predicted = prediction.predicted.0;
-    // What remains is the command's own time, the creation and setup of the shell, and the program from its exec to its end.
+    // What remains is the command's own time, the creation and setup of the shell, and the program
+    // from its exec to its end.
     let usual = Spans::USUAL;
     let own = WALL - (recorded.0.launches[1].zombie.unwrap().0 - MILLI);
     let shell = usual.create + usual.queue + usual.setup;
@@ -109,7 +111,8 @@ fn a_parent_whose_work_exceeds_its_wait_waited_for_a_cpu() {
     assert!(sh.run_queue() > Nanos(MILLI), "{sh:?}");
 }
 
-/// The child writes to a pipe 60 us before its end. That wakes the parent on the child's CPU, where it runs after the child's end.
+/// The child writes to a pipe 60 us before its end. That wakes the parent on the child's CPU, where
+/// it runs after the child's end.
 #[test]
 fn a_long_wait_for_a_childs_output_stays_a_wait_on_the_pipe() {
     let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
@@ -134,8 +137,8 @@ fn a_long_wait_for_a_childs_output_stays_a_wait_on_the_pipe() {
     assert_eq!(kinds, [Some(ObjectKind::Pipe)], "{waits:?}");
 }
 
-/// Builds a recording of a command that launches two children that work for `long` and `longer`. It waits for the second, and then reaps
-/// the first without blocking.
+/// Builds a recording of a command that launches two children that work for `long` and `longer`. It
+/// waits for the second, and then reaps the first without blocking.
 fn two_children(long: u64, longer: u64) -> (Recording, Vec<SliceRow>) {
     let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
     builder.recording.info.cpus = 4;

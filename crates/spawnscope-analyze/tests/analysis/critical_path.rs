@@ -1,4 +1,5 @@
-//! The critical path: what its parts are charged to, external waits, and that the charges sum to the wall for any slices.
+//! The critical path: what its parts are charged to, external waits, and that the charges sum to
+//! the wall for any slices.
 
 use proptest::prelude::*;
 use spawnscope_analyze::model::external_wait::ExternalWait;
@@ -23,7 +24,8 @@ fn path_of(recording: &Recording, slices: &[SliceRow]) -> CriticalPath {
     critical_path(&forest, &timelines(&forest, slices), Nanos(WALL)).expect("a command")
 }
 
-/// Builds a recording of a command that launches a child at 1 ms. Also returns the id of the child, which is also the id of its thread.
+/// Builds a recording of a command that launches a child at 1 ms. Also returns the id of the child,
+/// which is also the id of its thread.
 fn one_child() -> (Builder, LaunchId) {
     let mut builder = Builder::command("/bin/sh", &["sh"], WALL);
     let child = builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
@@ -174,7 +176,9 @@ proptest! {
         prop_assert_eq!(stretches[stretches.len() - 1].end, Nanos(WALL));
         prop_assert!(stretches.windows(2).all(|pair| pair[0].end == pair[1].start && pair[0].charge != pair[1].charge));
         for (launch, charges) in (0..).zip(&path.launches) {
-            let sum: u64 = stretches.iter().filter(|stretch| matches!(stretch.charge, Charge::Phase(id, _) | Charge::RunQueue(id) if id == launch)).map(|stretch| stretch.end.since(stretch.start).0).sum();
+            let is_of = |charge| matches!(charge, Charge::Phase(id, _) | Charge::RunQueue(id) if id == launch);
+            let of_launch = stretches.iter().filter(|stretch| is_of(stretch.charge));
+            let sum: u64 = of_launch.map(|stretch| stretch.end.since(stretch.start).0).sum();
             prop_assert_eq!(sum, charges.total().0);
             // The launch tax on the path is at most that of the launch.
             let launch = &forest.launches[launch as usize];

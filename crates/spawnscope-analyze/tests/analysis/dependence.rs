@@ -17,7 +17,8 @@ use crate::serial::{CLOCK_NANOSLEEP, READ, Serial, advices, is_silent, only, tim
 /// How long each `git` sleeps.
 const SLEEP: u64 = 80_000_000;
 
-/// Builds a recording of a script that launches a `git` that sleeps, and ten times as often a program that ends quickly.
+/// Builds a recording of a script that launches a `git` that sleeps, and ten times as often a
+/// program that ends quickly.
 fn sleeping_git() -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     for _ in 0..41 {
@@ -98,7 +99,8 @@ fn the_command_with_the_most_work_is_found() {
     assert_eq!(work.time, Nanos(7 * busy.run));
 }
 
-/// Builds a recording of a script with needless launches: 40 of `dirname` from the file `often`, and 20 of `basename` from `less_often`.
+/// Builds a recording of a script with needless launches: 40 of `dirname` from the file `often`,
+/// and 20 of `basename` from `less_often`.
 fn from_files(often: &str, less_often: &str) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     for number in 0..60 {
@@ -112,7 +114,8 @@ fn from_files(often: &str, less_often: &str) -> (Recording, Vec<SliceRow>) {
     serial.finish()
 }
 
-/// Builds a recording of needless launches by a makefile. `template` is the file that the makefile was generated from, if any.
+/// Builds a recording of needless launches by a makefile. `template` is the file that the makefile
+/// was generated from, if any.
 fn from_makefile(template: Option<&str>) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     for _ in 0..60 {
@@ -176,7 +179,8 @@ fn advice_about_generated_code_ranks_below_the_users_own() {
     assert!(larger.contains("dirname 40 times"), "{larger}");
 }
 
-/// Generates recordings of a shell with random launches, one after the other. Some sleep or lose their CPU.
+/// Generates recordings of a shell with random launches, one after the other. Some sleep or lose
+/// their CPU.
 fn random_launches() -> impl Strategy<Value = (Recording, Vec<SliceRow>)> {
     let phase = 1_000u64..3_000_000;
     let launch = (proptest::array::uniform8(phase), 0u8..3);

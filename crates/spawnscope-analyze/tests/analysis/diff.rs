@@ -1,4 +1,5 @@
-//! Comparisons of recordings: which launches are matched, which differences are noise, and that the order of launches does not matter.
+//! Comparisons of recordings: which launches are matched, which differences are noise, and that the
+//! order of launches does not matter.
 
 use proptest::prelude::*;
 use spawnscope_analyze::Forest;
@@ -8,7 +9,8 @@ use spawnscope_data::rows::{FrameRow, Recording};
 
 use crate::builder::{Builder, ROOT, Spans};
 
-/// A launch of a generated recording: the index of its program, the number in its argument, its line, and the number of failed execs.
+/// A launch of a generated recording: the index of its program, the number in its argument, its
+/// line, and the number of failed execs.
 type GeneratedLaunch = (usize, u32, u32, u8);
 
 const PROGRAMS: [&str; 3] = ["dirname", "mv", "sed"];
@@ -38,7 +40,8 @@ fn diff(before: &[&Recording], after: &[&Recording]) -> Diff {
     compare(&before, &after, Grouping::Lines)
 }
 
-/// Returns the kind, the program, and the median counts before and after of each group that differs.
+/// Returns the kind, the program, and the median counts before and after of each group that
+/// differs.
 fn changed(diff: &Diff) -> Vec<(ChangeKind, String, u64, u64)> {
     let rows = diff.rows.iter().filter(|row| row.kind != ChangeKind::Same);
     let rows = rows.map(|row| {

@@ -1,4 +1,5 @@
-//! Runs whose launches slow down, runs whose launches only seem to slow down, and the memory of a growing parent.
+//! Runs whose launches slow down, runs whose launches only seem to slow down, and the memory of a
+//! growing parent.
 
 use proptest::prelude::*;
 use spawnscope_analyze::Forest;
@@ -11,9 +12,13 @@ use crate::builder::{Builder, ROOT, Spans};
 use crate::recordings::{storm, storm_of};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, rng_seed: proptest::test_runner::RngSeed::Fixed(7), ..ProptestConfig::default() })]
-    // The noise around a constant has a heavy tail, and with few children it most resembles drift. The seed is fixed because false alarms
-    // are rare but possible.
+    #![proptest_config(ProptestConfig {
+        cases: 500,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(7),
+        ..ProptestConfig::default()
+    })]
+    // The noise around a constant has a heavy tail, and with few children it most resembles drift.
+    // The seed is fixed because false alarms are rare but possible.
     #[test]
     fn noise_alone_is_not_drift(exponents in proptest::collection::vec(0.0f64..2.0, 20..60)) {
         let recording = storm(exponents.len() as u64, |number| {
@@ -55,7 +60,8 @@ fn launches_that_become_slower_without_memory_have_no_cause() {
     assert!(rise.share > 0.9, "{rise:?}");
 }
 
-/// Returns the times to copy and to free the page tables of a parent of `megabytes`, in nanoseconds: 16 us and 20 us per megabyte.
+/// Returns the times to copy and to free the page tables of a parent of `megabytes`, in
+/// nanoseconds: 16 us and 20 us per megabyte.
 fn page_table_costs(number: u64, megabytes: u64) -> (u64, u64) {
     let noise_ns = (noise(number) * 30_000.0) as u64;
     (60_000 + megabytes * 16_000 + noise_ns, 40_000 + megabytes * 20_000 + noise_ns)

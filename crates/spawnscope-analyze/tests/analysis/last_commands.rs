@@ -1,4 +1,5 @@
-//! A shell that execs its last command: the earlier work of the shell is not part of the chain to that program.
+//! A shell that execs its last command: the earlier work of the shell is not part of the chain to
+//! that program.
 
 use spawnscope_analyze::predict::whatif::changes::Change;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
@@ -20,7 +21,8 @@ struct Recipe<'r> {
     argv: &'r [&'r str],
     /// The program that the shell launches first, and how long it runs, in nanoseconds.
     launches: Option<(&'r str, u64)>,
-    /// The programs and their interpreters that the shell execs before the real program, one every millisecond.
+    /// The programs and their interpreters that the shell execs before the real program, one every
+    /// millisecond.
     chain: &'r [(&'r str, Option<&'r str>)],
 }
 
@@ -131,7 +133,8 @@ fn a_shell_with_more_than_one_command_stays_although_it_launched_nothing() {
     let changes = Recipe { argv: &["bash", "-c", "umask 077; python3 -c pass"], launches: None, ..BUILD };
     assert_eq!(saved_by_direct(&changes), COUNT * CHAIN);
     assert_eq!(saved_by_direct(&Recipe { chain: &[], ..changes }), 0);
-    // Every call that launches a program can set its directory, so that the shell is not needed for `cd`.
+    // Every call that launches a program can set its directory, so that the shell is not needed for
+    // `cd`.
     let directory = Recipe { argv: &["bash", "-c", "cd x && python3 -c pass"], chain: &[], ..changes };
     assert!(saved_by_direct(&directory) > 0);
 }

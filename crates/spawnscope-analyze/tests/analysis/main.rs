@@ -1,4 +1,5 @@
-//! The analysis of recordings built by hand: no privileges and no kernel feature. Only `advice_recipes` runs programs.
+//! The analysis of recordings built by hand: no privileges and no kernel feature. Only
+//! `advice_recipes` runs programs.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is the failure")]
 

@@ -1,5 +1,5 @@
-//! Activity that is not over when the recording ends. Open waits keep their cause, time on a CPU is work, and time without evidence is
-//! unknown rather than work, launching or a sleep.
+//! Activity that is not over when the recording ends. Open waits keep their cause, time on a CPU is
+//! work, and time without evidence is unknown rather than work, launching or a sleep.
 
 use spawnscope_analyze::model::external_wait::ExternalWait;
 use spawnscope_analyze::model::phases::Phase;
@@ -62,8 +62,9 @@ fn a_launch_that_is_waited_for_to_the_end_can_be_removed() {
     assert!(removed.saving()[0].0 > WALL - 3_000_000, "{removed:?}");
 }
 
-/// Returns the child that a wait of the shell is attributed to, if any. Lets one child after another sleep while the others work. If the
-/// sleep is on the critical path, the wait is for that child.
+/// Returns the child that a wait of the shell is attributed to, if any. Lets one child after
+/// another sleep while the others work. If the sleep is on the critical path, the wait is for that
+/// child.
 fn awaited_child(mut waits: SliceRow, children: u64) -> Option<u64> {
     let mut builder = shell_with(children);
     if waits.syscall == Some(READ) {
@@ -123,7 +124,8 @@ fn a_runnable_thread_at_the_end_waited_for_a_cpu() {
     assert_eq!(external_wait_ns(&path, ExternalWait::Timer), WALL / 4);
 }
 
-/// Slices at the end are missing on a kernel without an iterator over threads, and in recordings before version 6 of the format.
+/// Slices at the end are missing on a kernel without an iterator over threads, and in recordings
+/// before version 6 of the format.
 #[test]
 fn without_slices_instants_show_launching_and_all_other_time_is_unknown() {
     let builder = shell_with(0);

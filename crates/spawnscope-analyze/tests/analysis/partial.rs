@@ -1,5 +1,6 @@
-//! Recordings without wakers. From a recording whose causes are known, the tests derive those that ptrace would have made. The
-//! causes are reconstructed, and the interval of each prediction must contain the prediction from the full recording.
+//! Recordings without wakers. From a recording whose causes are known, the tests derive those that
+//! ptrace would have made. The causes are reconstructed, and the interval of each prediction must
+//! contain the prediction from the full recording.
 
 use spawnscope_analyze::model::external_wait::ExternalWait;
 use spawnscope_analyze::model::timeline::Timelines;
@@ -37,7 +38,8 @@ fn with_cpu_of_shell((mut recording, slices): Recorded) -> Recorded {
     (recording, slices)
 }
 
-/// Returns what ptrace would have recorded. Only `with_waits` does it contain waits: those of the shell for its children.
+/// Returns what ptrace would have recorded. Only `with_waits` does it contain waits: those of the
+/// shell for its children.
 fn as_ptrace((recording, slices): &Recorded, with_waits: bool) -> Recorded {
     let mut recording = recording.clone();
     recording.info.collector = "ptrace".to_owned();
@@ -164,8 +166,8 @@ fn the_charges_sum_to_the_wall_and_the_loop_is_on_the_path() {
     }
 }
 
-/// The recording does not show why the shell slept. At the end of the sleep, none of the removed launches was alive, so the sleep was for
-/// none of them, and remains.
+/// The recording does not show why the shell slept. At the end of the sleep, none of the removed
+/// launches was alive, so the sleep was for none of them, and remains.
 #[test]
 fn a_wait_that_ends_while_no_child_is_alive_is_for_no_child() {
     let (whole, launches) = with_a_sleep();
@@ -177,7 +179,8 @@ fn a_wait_that_ends_while_no_child_is_alive_is_for_no_child() {
     assert!(least.0 > 2_000_000 && most.0 < 9_000_000, "{prediction:?}");
 }
 
-/// The shell sleeps while its child runs. The recording does not show whether it waits for the child.
+/// The shell sleeps while its child runs. The recording does not show whether it waits for the
+/// child.
 #[test]
 fn a_sleep_during_a_childs_life_widens_the_interval() {
     let mut serial = Serial::new();
@@ -274,7 +277,8 @@ fn a_pipeline_contains_the_prediction_with_wakers() {
     }
 }
 
-/// A collector that stops the parent sees only the end of a creation. What it takes was measured on the machine.
+/// A collector that stops the parent sees only the end of a creation. What it takes was measured on
+/// the machine.
 #[test]
 fn creations_that_were_not_seen_go_with_their_launches() {
     let (whole, launches) = serial(20);
@@ -298,8 +302,8 @@ fn creations_that_were_not_seen_go_with_their_launches() {
     assert!(more.abs_diff(19 * 20_000) < 10_000, "{more} more than {expected}");
 }
 
-/// A parent reads until the exec of its child closes a pipe, and then waits for the end of the child. If only the read was recorded, the CPU
-/// time tells of the other wait.
+/// A parent reads until the exec of its child closes a pipe, and then waits for the end of the
+/// child. If only the read was recorded, the CPU time tells of the other wait.
 #[test]
 fn a_parent_that_waited_for_the_exec_of_a_child_may_wait_for_its_end_too() {
     let (whole, launches) = serial(10);
@@ -312,8 +316,9 @@ fn a_parent_that_waited_for_the_exec_of_a_child_may_wait_for_its_end_too() {
     assert!((0.8..1.05).contains(&(expected as f64 / saved as f64)), "{expected} of {saved}");
 }
 
-/// A script of `#!/usr/bin/env bash`: the tracer sees only the end of an exec in place of another program. The CPU time since then tells
-/// how long the shell has waited for children whose output it read.
+/// A script of `#!/usr/bin/env bash`: the tracer sees only the end of an exec in place of another
+/// program. The CPU time since then tells how long the shell has waited for children whose output
+/// it read.
 #[test]
 fn a_shell_in_place_of_another_program_waits_for_the_output_of_its_children() {
     let mut serial = Serial::new();
@@ -340,7 +345,8 @@ fn a_shell_in_place_of_another_program_waits_for_the_output_of_its_children() {
     assert!((0.8..1.1).contains(&ratio), "{ratio}: {prediction:?}");
 }
 
-/// After a vfork, the parent cannot run until the child's exec. That wait is certain although nothing records it.
+/// After a vfork, the parent cannot run until the child's exec. That wait is certain although
+/// nothing records it.
 #[test]
 fn the_wait_of_a_vfork_is_for_the_exec() {
     let (mut whole, launches) = serial(5);
@@ -360,7 +366,8 @@ fn the_wait_of_a_vfork_is_for_the_exec() {
     }
 }
 
-/// The tracer records an exec only when it handles the stop. By then, the parent may already wait for the end of its child.
+/// The tracer records an exec only when it handles the stop. By then, the parent may already wait
+/// for the end of its child.
 #[test]
 fn the_wait_of_a_vfork_stays_if_the_next_one_seems_to_begin_before_its_end() {
     const EARLY: u64 = 30_000;
@@ -398,8 +405,8 @@ fn advice_and_dependences_are_found_without_wakers() {
     assert!(!causes.advices.worth.is_empty(), "{}", partial.0.info.collector);
 }
 
-/// A tenth of the wall depends on all launches of the line, but not on those that the shell can replace. Whoever found them, the exact fix comes
-/// first.
+/// A tenth of the wall depends on all launches of the line, but not on those that the shell can
+/// replace. Whoever found them, the exact fix comes first.
 #[test]
 fn an_exact_fix_comes_before_a_general_one_though_its_saving_is_uncertain() {
     let mut serial = Serial::new();
@@ -420,8 +427,8 @@ fn an_exact_fix_comes_before_a_general_one_though_its_saving_is_uncertain() {
     assert!(found.worth[0].saving[1] == Nanos(0) && shares[0][0] < 0.1, "{shares:?}");
 }
 
-/// The shell waited for one child, and then reaped another that had ended during the wait. Without the first, it would have waited for the
-/// second.
+/// The shell waited for one child, and then reaped another that had ended during the wait. Without
+/// the first, it would have waited for the second.
 #[test]
 fn a_child_that_ended_a_little_later_is_awaited_without_the_first() {
     let mut serial = Serial::new();

@@ -1,5 +1,5 @@
-//! Waits for internet sockets whose peer is a process of the same machine. An interrupt ends the waits, and the name of the peer is that of
-//! the listening process.
+//! Waits for internet sockets whose peer is a process of the same machine. An interrupt ends the
+//! waits, and the name of the peer is that of the listening process.
 
 use spawnscope_analyze::model::external_wait::ExternalWait;
 use spawnscope_analyze::waits::attribution::{WaitTarget, attributed_waits};
@@ -17,7 +17,8 @@ const POLL: u16 = 7;
 const RECVFROM: u16 = 45;
 const DEVICE: u32 = 8;
 
-/// Builds a recording of a client that waits twice in the system call `call`, for two sockets with the same address.
+/// Builds a recording of a client that waits twice in the system call `call`, for two sockets with
+/// the same address.
 fn client(call: u16, has_listener: bool) -> (Recording, Vec<SliceRow>) {
     let mut builder = Builder::command("/bin/client", &["client"], WALL);
     let (path, name) = (Some(builder.text(b"127.0.0.1:4226")), builder.text(b"sccache"));

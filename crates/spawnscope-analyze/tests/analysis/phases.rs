@@ -29,7 +29,8 @@ fn each_phase_lies_between_its_own_boundaries() {
 fn stops_by_the_collector_are_no_time_of_a_phase() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let launch = builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
-    // setup begins at 1.14 ms, exec at 1.18, load at 1.48, run at 1.88, teardown at 2.08, reap at 2.14.
+    // setup begins at 1.14 ms, exec at 1.18, load at 1.48, run at 1.88, teardown at 2.08, reap at
+    // 2.14.
     builder.stops(
         launch,
         &[[1_140_000, 1_150_000], [1_170_000, 1_185_000], [1_880_000, 1_890_000], [2_070_000, 2_090_000]],
@@ -117,8 +118,8 @@ fn execs_of_a_chain_are_summed_and_the_time_between_them_is_run() {
     assert_eq!(times.get(Phase::Setup), Some(Nanos(40_000)));
     assert_eq!(times.get(Phase::Exec), Some(Nanos(300_000 + 500_000)));
     assert_eq!(times.get(Phase::Load), Some(Nanos(400_000 + 200_000)));
-    // Run is the time from the end of the first load (880,000) to the second exec (1,000,000), and from the end of the second load
-    // (1,700,000) to the exit (10,880,000).
+    // Run is the time from the end of the first load (880,000) to the second exec (1,000,000), and
+    // from the end of the second load (1,700,000) to the exit (10,880,000).
     assert_eq!(times.get(Phase::Run), Some(Nanos(120_000 + 9_180_000)));
 }
 
@@ -160,7 +161,8 @@ fn wait_statuses_are_decoded() {
 }
 
 prop_compose! {
-    /// Builds a recording of a launch with all boundaries known. In half of the cases they are in random order.
+    /// Builds a recording of a launch with all boundaries known. In half of the cases they are in
+    /// random order.
     fn any_boundaries()(
         mut at in proptest::collection::vec(0u64..50, 9),
         in_order in any::<bool>(),
@@ -211,7 +213,8 @@ proptest! {
         at.extend(execs.flat_map(|exec| [exec.enter, exec.returned, exec.load_end]));
         at.extend([row.exit, row.zombie, row.reaped]);
         let is_ordered = at.iter().flatten().is_sorted();
-        // If the boundaries are in order, hiding one can only remove time. Otherwise it can also move the limits that clamp the others.
+        // If the boundaries are in order, hiding one can only remove time. Otherwise it can also
+        // move the limits that clamp the others.
         prop_assert!(!is_ordered || sum <= full.sum(Phase::ALL).unwrap_or_default());
     }
 }

@@ -172,7 +172,8 @@ proptest! {
 
 #[test]
 fn work_beside_the_launches_takes_over() {
-    // The shell starts a program in the background, runs other programs for as long, and waits for the first.
+    // The shell starts a program in the background, runs other programs for as long, and waits for
+    // the first.
     let mut serial = Serial::new();
     let beside = serial.builder.launch(ROOT, serial.now(), &Spans { run: 40_000_000, ..Spans::USUAL }, DIRNAME);
     let row = serial.builder.row(beside);

@@ -1,4 +1,5 @@
-//! Processes with a polling thread: waits of the other threads are not attributed to its polling rounds.
+//! Processes with a polling thread: waits of the other threads are not attributed to its polling
+//! rounds.
 
 use proptest::prelude::*;
 use spawnscope_analyze::Forest;
@@ -34,7 +35,8 @@ enum Round {
 
 type Recorded = (Recording, Vec<SliceRow>, Vec<LaunchId>);
 
-/// Builds a recording of a shell that launches one program after another. Before each it waits for a lock that a polling thread releases.
+/// Builds a recording of a shell that launches one program after another. Before each it waits for
+/// a lock that a polling thread releases.
 fn polled_recording(round: Round) -> Recorded {
     let mut serial = Serial::new();
     let mut launches = vec![serial.launch(&Spans::USUAL, DIRNAME)];
@@ -102,8 +104,9 @@ fn polling_rounds_that_coincide_with_launches_make_a_prediction_uncertain() {
 const ROUND: u64 = 10_000_000;
 const CHECK: u64 = 30_000;
 
-/// Builds a recording of a process whose first thread requests launches from a second one. A third one looks every 10 ms whether the last
-/// launch has ended, and wakes the first thread. Nothing waits for a CPU.
+/// Builds a recording of a process whose first thread requests launches from a second one. A third
+/// one looks every 10 ms whether the last launch has ended, and wakes the first thread. Nothing
+/// waits for a CPU.
 fn passed_on(spans: &Spans) -> Recorded {
     const REQUEST: u64 = 50_000;
     let mut builder = Builder::command("/usr/bin/raku", &["raku"], (LAUNCHES as u64 + 2) * ROUND);
@@ -163,7 +166,8 @@ fn a_round_that_passes_on_what_another_thread_did_is_a_wait_for_a_timer() {
 }
 
 proptest! {
-    /// Without the launches, the next round still comes when it comes: they save nothing if they are shorter than a round.
+    /// Without the launches, the next round still comes when it comes: they save nothing if they
+    /// are shorter than a round.
     #[test]
     fn launches_that_end_before_the_next_round_save_nothing(run in 100_000..7_000_000u64) {
         let recorded = passed_on(&Spans { run, ..Spans::USUAL });
@@ -176,7 +180,8 @@ proptest! {
 
 #[test]
 fn a_wait_that_times_out_and_is_repeated_is_one_wait() {
-    // The first thread of the shell launches. Another thread waits for it in calls that time out after 100 us, and then ends the process.
+    // The first thread of the shell launches. Another thread waits for it in calls that time out
+    // after 100 us, and then ends the process.
     let mut serial = Serial::new();
     let launches: Vec<LaunchId> = (0..LAUNCHES).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
     let set = serial.now();
@@ -257,10 +262,12 @@ fn a_timer_of_another_thread_is_not_a_wait_for_a_launch() {
 }
 
 const EPOLL_WAIT: u16 = 232;
-/// How long the event loop sleeps until its timer expires, and how long it then works, in nanoseconds.
+/// How long the event loop sleeps until its timer expires, and how long it then works, in
+/// nanoseconds.
 const TIMER: [u64; 2] = [1_000_000, 20_000];
 
-/// Builds a recording of a program that launches one program after another, and whose event loop also runs a timer.
+/// Builds a recording of a program that launches one program after another, and whose event loop
+/// also runs a timer.
 fn event_loop() -> Recorded {
     let mut serial = Serial::new();
     let spans = Spans { run: 10_000_000, ..Spans::USUAL };
@@ -272,7 +279,8 @@ fn event_loop() -> Recorded {
         let mut on = wait.off.0 - wait.on_span.unwrap().0;
         let mut off = wait.off.0;
         let zombie = serial.builder.row(launch).zombie.unwrap().0;
-        // The program only looks for ended children when its timer expires, so that no wait ends with a child.
+        // The program only looks for ended children when its timer expires, so that no wait ends
+        // with a child.
         while off + TIMER[0] < zombie {
             serial.slices.push(slice(1, on, off, [TIMER[0], 0], EPOLL_WAIT, None));
             on = off + TIMER[0];

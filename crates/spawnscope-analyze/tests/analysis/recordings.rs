@@ -46,8 +46,9 @@ pub(crate) fn emacs() -> Builder {
     Builder::command("/usr/bin/emacs", &["emacs"], EMACS_WALL)
 }
 
-/// Builds a recording in which emacs launches git at 1 ms. git's instants in milliseconds are: created 1.12, first run 1.14, exec from 1.18
-/// to 1.48, loaded 1.88, exit 2.08, zombie 2.14, reaped 2.15.
+/// Builds a recording in which emacs launches git at 1 ms. git's instants in milliseconds are:
+/// created 1.12, first run 1.14, exec from 1.18 to 1.48, loaded 1.88, exit 2.08, zombie 2.14,
+/// reaped 2.15.
 pub(crate) fn with_git() -> (Builder, LaunchId) {
     let mut builder = emacs();
     let git = builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/usr/bin/git", &["git"])));
@@ -61,7 +62,8 @@ pub(crate) fn relocate(builder: &mut Builder) -> Vec<FrameRow> {
     ]
 }
 
-/// Builds a recording of a script that repeats `$(dirname)` at line 14 and `mv` at line 20. One more launch has an unknown call site.
+/// Builds a recording of a script that repeats `$(dirname)` at line 14 and `mv` at line 20. One
+/// more launch has an unknown call site.
 pub(crate) fn unpacking() -> Recording {
     let mut builder = Builder::command("/bin/bash", &["bash", "unpack.sh"], 100_000_000);
     for number in 0..5 {
@@ -85,7 +87,8 @@ pub(crate) fn find<'g>(groups: &'g [Group], label: &str) -> &'g Group {
     found.unwrap_or_else(|| panic!("no {label} in {groups:#?}"))
 }
 
-/// Builds a recording of a shell that runs `dirname` 30 times from line 14, and then 10 times from line 20.
+/// Builds a recording of a shell that runs `dirname` 30 times from line 14, and then 10 times from
+/// line 20.
 pub(crate) fn serial_unpacking() -> Serial {
     let mut serial = Serial::with_command("/bin/bash", &["bash", "unpack.sh"]);
     for number in 0..40 {
@@ -97,8 +100,8 @@ pub(crate) fn serial_unpacking() -> Serial {
     serial
 }
 
-/// Builds a recording of a command that launches `true` repeatedly. `costs` returns the phases and the parent's memory in bytes for each
-/// number.
+/// Builds a recording of a command that launches `true` repeatedly. `costs` returns the phases and
+/// the parent's memory in bytes for each number.
 pub(crate) fn storm(launches: u64, costs: impl Fn(u64) -> (Spans, u64)) -> Recording {
     storm_of(Some(("/bin/true", &["true"])), launches, costs)
 }
@@ -130,7 +133,8 @@ pub(crate) fn open_wait(task: u64, on: u64, off: u64, syscall: u16, argument: u6
     }
 }
 
-/// Builds a recording of a shell and this many children, all alive at the end. Each child is created 1 ms after the previous one.
+/// Builds a recording of a shell and this many children, all alive at the end. Each child is
+/// created 1 ms after the previous one.
 pub(crate) fn shell_with(children: u64) -> Builder {
     let mut builder = Builder::command("/bin/sh", &["sh"], SHELL_WALL);
     builder.leave_running(ROOT);
@@ -171,7 +175,8 @@ pub(crate) fn failing(failed: &[(&str, i32)]) -> Recording {
     builder.recording
 }
 
-/// Builds a recording of a shell that runs `x=$(echo "$y" | sed ...)` `count` times: each is a subshell, its fork for echo, and sed.
+/// Builds a recording of a shell that runs `x=$(echo "$y" | sed ...)` `count` times: each is a
+/// subshell, its fork for echo, and sed.
 pub(crate) fn substitution_recording(shell: &str, count: u64, argv: &[&str]) -> (Recording, Vec<SliceRow>) {
     const LIFE: u64 = 3_000_000;
     let mut serial = Serial::with_command(shell, &[shell, "script.sh"]);
@@ -208,7 +213,8 @@ pub(crate) fn substitution_recording(shell: &str, count: u64, argv: &[&str]) -> 
     serial.finish()
 }
 
-/// Returns the advice on a shell that launches one program `COUNT` times, and waits for each launch in the system call `wait`.
+/// Returns the advice on a shell that launches one program `COUNT` times, and waits for each launch
+/// in the system call `wait`.
 pub(crate) fn advice_on_calls((shell, script): (&str, &str), path: &str, argv: &[&str], wait: u16) -> AdviceList {
     let mut serial = Serial::with_command(shell, &[shell, script]);
     for _ in 0..COUNT {

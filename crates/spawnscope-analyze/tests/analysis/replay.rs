@@ -1,4 +1,5 @@
-//! The replay: without changes it reproduces the wall, with fewer CPUs it takes longer, and no damaged recording makes it hang or panic.
+//! The replay: without changes it reproduces the wall, with fewer CPUs it takes longer, and no
+//! damaged recording makes it hang or panic.
 
 use proptest::prelude::*;
 use spawnscope_analyze::model::external_wait::{ExternalWait, ExternalWaitTimes};
@@ -27,8 +28,8 @@ fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> R
     Replay::new(&forest, &timelines(&forest, slices), &parameters).expect("a command")
 }
 
-/// Builds a command that creates children one after the other, which run in parallel on a CPU each, and waits for each in turn. Returns the
-/// slices and the wall as well.
+/// Builds a command that creates children one after the other, which run in parallel on a CPU each,
+/// and waits for each in turn. Returns the slices and the wall as well.
 fn parallel(work: &[u64]) -> (Builder, Vec<SliceRow>, u64) {
     const MAKE: u64 = 200_000;
     const LATENCY: u64 = 20_000;
@@ -158,8 +159,8 @@ proptest! {
         let (builder, slices, wall) = parallel(&work);
         let replay = replay(&builder.recording, &slices, wall, work.len() as u32 + 1);
         let walls: Vec<u64> = [1, 2, 4, 16].map(|cpus| replay.with_cpus(cpus).0).to_vec();
-        // With another number of CPUs, time slices of 3 ms end at other instants. The thread that ends last may then wait for two more time
-        // slices of other threads.
+        // With another number of CPUs, time slices of 3 ms end at other instants. The thread that
+        // ends last may then wait for two more time slices of other threads.
         let margin = 6_000_000;
         prop_assert!(walls.windows(2).all(|pair| pair[1] <= pair[0] + margin), "{walls:?}");
     }

@@ -67,7 +67,8 @@ impl Serial {
         child
     }
 
-    /// Adds a launch whose child is off its CPU for `lost` just before its end. The shell waits in read.
+    /// Adds a launch whose child is off its CPU for `lost` just before its end. The shell waits in
+    /// read.
     pub(crate) fn launch_without_cpu(
         &mut self,
         spans: &Spans,
@@ -114,7 +115,8 @@ impl Serial {
         self.now = at;
     }
 
-    /// Lets the shell work from `on` until the next launch. To be called after slices of the shell were added by hand.
+    /// Lets the shell work from `on` until the next launch. To be called after slices of the shell
+    /// were added by hand.
     pub(crate) fn resume_shell_at(&mut self, on: u64) {
         self.on = on;
         self.now = on + BETWEEN;

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
-/// Returns the slice of a thread that is on a CPU from `on` to `off`, is then blocked for `blocked`, and waits for a CPU for `queued`.
+/// Returns the slice of a thread that is on a CPU from `on` to `off`, is then blocked for
+/// `blocked`, and waits for a CPU for `queued`.
 pub(crate) fn slice(
     task: u64,
     on: u64,

@@ -1,4 +1,5 @@
-//! Commands that are started through a shell again and again: their delay until their own exec, and its causes.
+//! Commands that are started through a shell again and again: their delay until their own exec, and
+//! its causes.
 
 use spawnscope_analyze::Forest;
 use spawnscope_analyze::explain::tool_calls::{Reason, ToolCalls, fixes, given_commands, tool_calls};
@@ -8,7 +9,8 @@ use crate::builder::{Builder, ROOT, Spans};
 
 const MS: u64 = 1_000_000;
 
-/// Starts a command in a shell, which launches `slow` for a line of a start-up file for `own_ms` before.
+/// Starts a command in a shell, which launches `slow` for a line of a start-up file for `own_ms`
+/// before.
 fn start(builder: &mut Builder, at_ms: u64, shell: &[&str], slow_ms: u64) -> LaunchId {
     let spans = Spans { run: (slow_ms + 20) * MS, ..Spans::USUAL };
     let call = builder.launch(ROOT, at_ms * MS, &spans, Some((&format!("/bin/{}", shell[0]), shell)));
@@ -107,7 +109,8 @@ fn shells_that_start_only_the_command_are_not_reported() {
     assert!(found(&["bash", "script.sh"], |_| 100).is_empty());
 }
 
-/// Returns which launches are commands that a program is given. One line of it starts a shell for each text.
+/// Returns which launches are commands that a program is given. One line of it starts a shell for
+/// each text.
 fn given(program: &str, texts: &[&str]) -> Vec<String> {
     let mut builder = Builder::command(&format!("/usr/bin/{program}"), &[program, "x"], 10_000 * MS);
     let mut stack = None;

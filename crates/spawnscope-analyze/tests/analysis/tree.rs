@@ -21,7 +21,8 @@ proptest! {
     fn the_order_of_rows_is_irrelevant(parents in proptest::collection::vec(0u64..30, 1..30), seed in any::<u64>()) {
         let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
         for (position, parent) in parents.iter().enumerate() {
-            builder.launch(LaunchId(1 + parent % (position as u64 + 1)), 7_000 * (position as u64 / 3), &Spans::USUAL, None);
+            let parent = LaunchId(1 + parent % (position as u64 + 1));
+            builder.launch(parent, 7_000 * (position as u64 / 3), &Spans::USUAL, None);
         }
         let ordered = walked(&builder.recording);
         let launches = &mut builder.recording.launches;
@@ -31,7 +32,9 @@ proptest! {
     }
 
     #[test]
-    fn children_live_within_the_lifetime_of_their_parent(starts in proptest::collection::vec(0u64..900_000_000, 1..20)) {
+    fn children_live_within_the_lifetime_of_their_parent(
+        starts in proptest::collection::vec(0u64..900_000_000, 1..20),
+    ) {
         let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
         for start in &starts {
             builder.launch(ROOT, *start, &Spans::USUAL, Some(("/bin/true", &["true"])));
@@ -164,7 +167,8 @@ fn a_cycle_of_parents_is_broken_and_every_process_is_shown_once() {
     assert_eq!(seen, [0, 1, 2, 3, 4]);
 }
 
-/// Builds a recording of a shell with series of alike children, some of which have a child of their own.
+/// Builds a recording of a shell with series of alike children, some of which have a child of their
+/// own.
 fn family() -> Builder {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     launch_next(&mut builder, ROOT, "/usr/bin/sed");

@@ -1,5 +1,5 @@
-//! Uncertain wakers. If the recorder could not tell whether a thread or an interrupt on its CPU ended a wait, the wait is attributed to no
-//! launch.
+//! Uncertain wakers. If the recorder could not tell whether a thread or an interrupt on its CPU
+//! ended a wait, the wait is attributed to no launch.
 
 use spawnscope_analyze::model::external_wait::ExternalWait;
 use spawnscope_analyze::predict::whatif::changes::Change;
@@ -20,8 +20,8 @@ const WAITED: u64 = 3_000_000;
 const POLL: u16 = 7;
 const RECVFROM: u16 = 45;
 
-/// Builds a recording of a command that launches a child and then waits in the system call `call`. `certain` is whether the recorder knows
-/// that `waker` ended the wait.
+/// Builds a recording of a command that launches a child and then waits in the system call `call`.
+/// `certain` is whether the recorder knows that `waker` ended the wait.
 fn waiting(call: u16, waker: WakerRow, certain: bool) -> ((Recording, Vec<SliceRow>), LaunchId) {
     let mut builder = Builder::command("/bin/server", &["server"], WALL);
     let spans = Spans { run: 7_000_000, ..Spans::USUAL };

@@ -1,4 +1,5 @@
-//! Predictions that can be computed by hand: the removed time disappears from the wall, and nothing else does.
+//! Predictions that can be computed by hand: the removed time disappears from the wall, and nothing
+//! else does.
 
 use std::collections::HashMap;
 
@@ -255,7 +256,8 @@ fn a_parent_that_does_not_wait_keeps_its_caches() {
     assert!(cold > warm + 20_000 && cold < warm + 300_000, "{cold} against {warm}");
 }
 
-/// Builds a recording of a launch that execs `first` before dirname. Returns the launch, and the time that the additional exec costs.
+/// Builds a recording of a launch that execs `first` before dirname. Returns the launch, and the
+/// time that the additional exec costs.
 fn execs_before_dirname(first: (&str, &[&str])) -> ((Recording, Vec<SliceRow>), LaunchId, u64) {
     let mut serial = Serial::new();
     let launch = serial.launch(&Spans { setup: 740_000, ..Spans::USUAL }, DIRNAME);
@@ -266,8 +268,8 @@ fn execs_before_dirname(first: (&str, &[&str])) -> ((Recording, Vec<SliceRow>), 
     let execs = &mut serial.builder.recording.execs;
     let last = execs.len() - 1;
     execs.swap(last, last - 1);
-    // Without the additional exec, the time from its entry to that of the second exec is saved. The second exec then takes 200 us, as the
-    // first one did.
+    // Without the additional exec, the time from its entry to that of the second exec is saved. The
+    // second exec then takes 200 us, as the first one did.
     let shorter = Spans::USUAL.exec - 200_000;
     (serial.finish(), launch, 700_000 + shorter)
 }
@@ -458,7 +460,8 @@ proptest! {
     #[test]
     fn no_change_lengthens_the_wall(index in 0..6usize, count in 1..8usize) {
         let (recorded, launches) = dirnames(count);
-        let changes = [Change::Static, Change::Vfork, Change::HugePages, Change::Absolute, Change::ReapNow, Change::Direct];
+        let changes =
+            [Change::Static, Change::Vfork, Change::HugePages, Change::Absolute, Change::ReapNow, Change::Direct];
         let change = changes[index];
         let prediction = predict(&recorded, &Constants::default(), &[(change, &launches)]);
         prop_assert!(prediction.predicted <= prediction.wall, "{change:?}");

@@ -103,7 +103,8 @@ fn what_is_unknown_about_start_up_does_not_make_the_wall_longer() {
     let mut serial = Serial::new();
     let spans = Spans { run: 50_000_000, ..Spans::USUAL };
     let launches: Vec<LaunchId> = (0..4).map(|_| serial.launch(&spans, Some(("/usr/bin/javac", &["javac"])))).collect();
-    // The recorder recognizes the beginning of work, and javac uses neither an argument nor its input.
+    // The recorder recognizes the beginning of work, and javac uses neither an argument nor its
+    // input.
     launches.iter().for_each(|launch| serial.builder.row(*launch).exit_rss_bytes = Some(1 << 20));
     let recorded = serial.finish();
     let prediction = predict(&recorded, &Constants::default(), &[(Change::Batch(4), &launches)]);
@@ -150,7 +151,8 @@ fn work_that_stays_does_not_make_a_batch_uncertain() {
     assert!(half < prediction.predicted.0 / 10, "{prediction:?}");
 }
 
-/// Adds a shell that launches one `dirname` of `path` and waits for it. Returns the shell and the `dirname`.
+/// Adds a shell that launches one `dirname` of `path` and waits for it. Returns the shell and the
+/// `dirname`.
 fn launch_in_shell(serial: &mut Serial, path: &str) -> [LaunchId; 2] {
     /// How long the shell works before its launch, and again after it, in nanoseconds.
     const SHELL_WORK: u64 = 200_000;
@@ -199,8 +201,8 @@ fn only_children_are_merged_across_their_parents() {
     let mut serial = Serial::new();
     let launches: Vec<LaunchId> = (0..4).map(|_| launch_in_shell(&mut serial, "a/b")[1]).collect();
     let recorded = serial.finish();
-    // The shells remain, but all except the first have nothing to wait for. Three tenths of each run of `dirname` count as work, since the
-    // runs are alike.
+    // The shells remain, but all except the first have nothing to wait for. Three tenths of each
+    // run of `dirname` count as work, since the runs are alike.
     let each = LAUNCH - Spans::USUAL.run * 15 / 100;
     assert_eq!(saved(&recorded, &[(Change::Batch(4), &launches)]), 3 * each);
     assert_eq!(saved(&recorded, &[(Change::Batch(2), &launches)]), 2 * each);

@@ -1,4 +1,5 @@
-//! Predictions with constants of the machine: the time to identify the CPU, the overhead of recording, and the faults after a fork.
+//! Predictions with constants of the machine: the time to identify the CPU, the overhead of
+//! recording, and the faults after a fork.
 
 use spawnscope_analyze::Forest;
 use spawnscope_analyze::predict::whatif::changes::Change;
@@ -55,7 +56,8 @@ fn the_overhead_of_recording_launches_is_not_part_of_predictions() {
     let recorded = serial.finish();
     let unchanged = predict(&recorded, &Constants::default(), &[]);
     let overhead = unchanged.wall.since(unchanged.unrecorded).0;
-    // The recorder itself created the command, so that only the command's exec and end cost recording time.
+    // The recorder itself created the command, so that only the command's exec and end cost
+    // recording time.
     assert!(overhead.abs_diff(3 * 25_000 + 15_000 + 5_000) < 100, "{overhead}");
     let removed = predict(&recorded, &Constants::default(), &[(Change::Remove, &launches[..1])]);
     let [saving, ..] = removed.saving();

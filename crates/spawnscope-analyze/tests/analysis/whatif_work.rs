@@ -1,5 +1,5 @@
-//! Predictions in which the work of launches moves: into the parent, into one process, into parallel jobs, or into another program. Also
-//! which launches a selector selects in a `#!` script.
+//! Predictions in which the work of launches moves: into the parent, into one process, into
+//! parallel jobs, or into another program. Also which launches a selector selects in a `#!` script.
 
 use spawnscope_analyze::Forest;
 use spawnscope_analyze::predict::whatif::changes::Change;
@@ -55,7 +55,8 @@ fn a_serial_loop_runs_several_jobs_at_a_time() {
     }
 }
 
-/// Builds a recording of a shell whose launches each wait `lost` nanoseconds for a CPU that another program holds.
+/// Builds a recording of a shell whose launches each wait `lost` nanoseconds for a CPU that another
+/// program holds.
 fn busy_loop_of(count: u64, lost: u64) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
     let mut serial = Serial::new();
     let launches = (0..count).map(|_| {

@@ -17,7 +17,8 @@ const PAUSE: u64 = 2_000_000_000;
 /// The number of launches in each burst.
 const LAUNCHES: u64 = 20;
 
-/// Builds a recording of the machine with a shell that existed before it, and that launches two bursts. The second burst takes longer.
+/// Builds a recording of the machine with a shell that existed before it, and that launches two
+/// bursts. The second burst takes longer.
 fn machine() -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     for _ in 0..LAUNCHES {
@@ -138,7 +139,8 @@ proptest! {
         let (_, causes) = explain(&machine, part).unwrap();
         let causes = causes.unwrap();
         prop_assert_eq!(causes.path.sum(), Nanos(to - from));
-        // A span may begin and end inside a launch. The error from cutting a launch is at most 200 us, however short the span is.
+        // A span may begin and end inside a launch. The error from cutting a launch is at most 200
+        // us, however short the span is.
         let error = causes.replay_error.abs() * (to - from) as f64;
         prop_assert!(error < 0.02 * (to - from) as f64 + 200e3, "{error} ns of {}", to - from);
     }

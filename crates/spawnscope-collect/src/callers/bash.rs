@@ -1,5 +1,6 @@
-//! Finds where GNU bash stores the command being executed and its call chain. Bash exports most of these variables; the two that it does
-//! not export are found in the code of exported functions. `ebpf/bash.h` reads the variables, and documents what they mean.
+//! Finds where GNU bash stores the command being executed and its call chain. Bash exports most of
+//! these variables; the two that it does not export are found in the code of exported functions.
+//! `ebpf/bash.h` reads the variables, and documents what they mean.
 
 use super::elf::Elf;
 use crate::wire::WireBash;
@@ -7,7 +8,8 @@ use crate::wire::WireBash;
 /// The version string in every bash: `@(#)Bash version 5.2.15(1) release GNU`.
 const VERSION: &[u8] = b"@(#)Bash version ";
 
-/// Upper limit for the size of bash's read-only data, in bytes. Its real size is about a fifth of this.
+/// Upper limit for the size of bash's read-only data, in bytes. Its real size is about a fifth of
+/// this.
 const MAX_CONSTANT_BYTES: u64 = 1 << 20;
 
 const FNV_OFFSET: u32 = 2_166_136_261;
@@ -30,7 +32,8 @@ const SYMBOLS: [&str; 12] = [
 /// The layout details that differ between versions.
 #[derive(Debug, PartialEq)]
 struct VersionDetails {
-    /// Offsets in an array: of the element count (the low half of eight bytes) and of the pointer to the element list.
+    /// Offsets in an array: of the element count (the low half of eight bytes) and of the pointer
+    /// to the element list.
     array_offsets: [u32; 2],
     /// The initial value of the name hash.
     hash_start: u32,
@@ -38,10 +41,12 @@ struct VersionDetails {
     counts_from_zero: bool,
 }
 
-/// Returns the layout of bash 4.4 to 5.3; `None` if the program is another one or another version, or exports no symbols.
+/// Returns the layout of bash 4.4 to 5.3; `None` if the program is another one or another version,
+/// or exports no symbols.
 pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
     let symbols = program.exports(&SYMBOLS);
-    // Check this symbol before the version string is searched for, because few other programs have it.
+    // Check this symbol before the version string is searched for, because few other programs have
+    // it.
     let line_number = symbols.get("line_number")?.address;
     let details = version_details(version(program.read_only_data(MAX_CONSTANT_BYTES)?)?)?;
     let [count_offset, head_offset] = details.array_offsets;

@@ -1,4 +1,5 @@
-//! Reads the ELF file of an executable or library: symbols, segments, and the variables that the code refers to.
+//! Reads the ELF file of an executable or library: symbols, segments, and the variables that the
+//! code refers to.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -54,7 +55,8 @@ impl<'data> Elf<'data> {
         imported.any(|symbol| self.symbol_name(names, &symbol) == Some(wanted.as_bytes()))
     }
 
-    /// Returns the string table of the dynamic symbols. It is read at once, because bash has thousands of names.
+    /// Returns the string table of the dynamic symbols. It is read at once, because bash has
+    /// thousands of names.
     fn names(&self) -> &'data [u8] {
         let section = self.0.section_by_name(".dynstr");
         section.and_then(|names| names.data().ok()).unwrap_or_default()
@@ -65,7 +67,8 @@ impl<'data> Elf<'data> {
         from.split(|byte| *byte == 0).next()
     }
 
-    /// Returns the start of the first executable segment. The kernel keeps its run-time address in `mm->start_code`.
+    /// Returns the start of the first executable segment. The kernel keeps its run-time address in
+    /// `mm->start_code`.
     pub(super) fn code_start(&self) -> Option<u64> {
         let endian = self.0.endian();
         let code = self.0.elf_program_headers().iter();
@@ -74,7 +77,8 @@ impl<'data> Elf<'data> {
             .min()
     }
 
-    /// Returns the address of the slot that the loader fills with the address of a library function.
+    /// Returns the address of the slot that the loader fills with the address of a library
+    /// function.
     pub(super) fn got_slot(&self, function: &str) -> Option<u64> {
         let (symbols, names) = (self.0.dynamic_symbol_table()?, self.names());
         self.0.dynamic_relocations()?.find_map(|(slot, relocation)| {
@@ -128,8 +132,8 @@ impl<'data> Elf<'data> {
         })
     }
 
-    /// Returns the address of the only eight-byte variable that a short function loads or compares with PC-relative addressing; `None` if
-    /// there is no such variable, or more than one.
+    /// Returns the address of the only eight-byte variable that a short function loads or compares
+    /// with PC-relative addressing; `None` if there is no such variable, or more than one.
     pub(super) fn variable_read_by(&self, function: Symbol) -> Option<u64> {
         let machine = self.0.elf_header().e_machine(self.0.endian());
         let variables = self.variables();

@@ -1,6 +1,7 @@
-//! Recognizes the executables of interpreters, by the content of the file and never by its name, and finds where an interpreter stores the
-//! file, line and function being executed. `elf` reads executables. This module knows nothing about BPF: the collectors pass the layouts on
-//! to the code that reads the memory.
+//! Recognizes the executables of interpreters, by the content of the file and never by its name,
+//! and finds where an interpreter stores the file, line and function being executed. `elf` reads
+//! executables. This module knows nothing about BPF: the collectors pass the layouts on to the code
+//! that reads the memory.
 
 mod bash;
 pub(super) mod chains;
@@ -37,8 +38,9 @@ pub(super) enum Layout {
     Zsh(WireZsh),
 }
 
-/// Returns the layout of the interpreter in `file`; `None` if the file is not a supported interpreter. `process` is a process that runs the
-/// file. Without one, the file is an interpreter of the system or the user's command, so it is trusted and may be run for calibration.
+/// Returns the layout of the interpreter in `file`; `None` if the file is not a supported
+/// interpreter. `process` is a process that runs the file. Without one, the file is an interpreter
+/// of the system or the user's command, so it is trusted and may be run for calibration.
 pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
     let cache = ReadCache::new(file);
     let program = Elf::parse(&cache)?;
@@ -69,7 +71,8 @@ fn known(text: &[u8]) -> Option<Vec<u8>> {
 const DIRECTORIES: [&str; 2] = ["/bin", "/usr/bin"];
 const INTERPRETERS: [&str; 10] = ["bash", "zsh", "sh", "dash", "ash", "python3", "python", "perl", "make", "gmake"];
 
-/// Returns the paths of executables that are likely to run a command's scripts. They may not exist. `command` is the file of the command.
+/// Returns the paths of executables that are likely to run a command's scripts. They may not exist.
+/// `command` is the file of the command.
 pub(super) fn likely_interpreters(command: Option<&Path>) -> Vec<PathBuf> {
     let search = std::env::var_os("PATH").unwrap_or_default();
     let directories = DIRECTORIES.iter().map(PathBuf::from);

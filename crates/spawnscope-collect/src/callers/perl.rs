@@ -1,10 +1,11 @@
-//! Finds where a Perl with threads stores the statement being executed. The offsets come from the headers of each version. `ebpf/perl.h` reads
-//! the memory of Perl, and documents what is read.
+//! Finds where a Perl with threads stores the statement being executed. The offsets come from the
+//! headers of each version. `ebpf/perl.h` reads the memory of Perl, and documents what is read.
 
 use super::elf::{Elf, Symbol};
 use crate::wire::WirePerl;
 
-/// The variable with the pthread key under which each thread stores its interpreter. Only a Perl with threads has this variable.
+/// The variable with the pthread key under which each thread stores its interpreter. Only a Perl
+/// with threads has this variable.
 const KEY: &str = "PL_thr_key";
 /// The variables with the version, one byte each.
 const REVISION: &str = "PL_revision";
@@ -18,7 +19,8 @@ const GLIBC: &[u8] = b"libc.so.6";
 /// glibc 2.31, 2.36, 2.41 and 2.43, as the code of `pthread_getspecific` shows.
 const VALUES: u32 = 0x310;
 
-/// Returns the layout of a Perl; `None` if the program is another one or another version, or a Perl without threads.
+/// Returns the layout of a Perl; `None` if the program is another one or another version, or a Perl
+/// without threads.
 pub(super) fn layout(program: &Elf<'_>) -> Option<WirePerl> {
     let symbols = program.exports(&[KEY, REVISION, VERSION]);
     let key = symbols.get(KEY)?.address;
@@ -38,8 +40,9 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WirePerl> {
     })
 }
 
-/// Returns the offsets of `Icurcop` and `Icurstackinfo` in the interpreter (`intrpvar.h`), as compiled from Debian's headers. Patch releases
-/// do not change them. All other offsets are the same in these versions (`wire/perl.rs`).
+/// Returns the offsets of `Icurcop` and `Icurstackinfo` in the interpreter (`intrpvar.h`), as
+/// compiled from Debian's headers. Patch releases do not change them. All other offsets are the
+/// same in these versions (`wire/perl.rs`).
 fn offsets(revision: u8, version: u8) -> Option<[u32; 2]> {
     match (revision, version) {
         (5, 32) => Some([224, 240]),

@@ -1,5 +1,5 @@
-//! Finds where zsh keeps the line that it executes, and its call chain. zsh exports both, because its modules use them. `ebpf/zsh.h`
-//! reads the variables, and documents what they mean.
+//! Finds where zsh keeps the line that it executes, and its call chain. zsh exports both, because
+//! its modules use them. `ebpf/zsh.h` reads the variables, and documents what they mean.
 
 use super::elf::Elf;
 use crate::wire::WireZsh;

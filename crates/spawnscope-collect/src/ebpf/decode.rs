@@ -1,5 +1,6 @@
-//! Converts records of the ring buffer to events: each record becomes up to two events. Equal call chains are shared. Decoding has no
-//! side effects, except that makefiles are read in order to find lines in them.
+//! Converts records of the ring buffer to events: each record becomes up to two events. Equal call
+//! chains are shared. Decoding has no side effects, except that makefiles are read in order to find
+//! lines in them.
 
 mod waker;
 
@@ -62,8 +63,8 @@ impl Chains {
     }
 }
 
-/// Converts a record into events, in order. `page_bytes` is the machine's page size. Returns `None` if the bytes are not a record of this
-/// format.
+/// Converts a record into events, in order. `page_bytes` is the machine's page size. Returns `None`
+/// if the bytes are not a record of this format.
 pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events: &mut Vec<Event>) -> Option<()> {
     let header = read::<WireHeader>(bytes)?.0;
     let kind = match header.kind {
@@ -105,8 +106,8 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
     Some(())
 }
 
-/// Decodes the record of an executable that has not been examined yet; this record does not become an event. Returns `None` for other
-/// kinds of records.
+/// Decodes the record of an executable that has not been examined yet; this record does not become
+/// an event. Returns `None` for other kinds of records.
 pub(super) fn new_executable(bytes: &[u8]) -> Option<WireNewExecutable> {
     let header = read::<WireHeader>(bytes)?.0;
     (header.kind == KIND_NEW_EXECUTABLE).then(|| read(bytes))?.map(|(executable, _)| executable)
@@ -252,8 +253,8 @@ fn last_slice(gone: &WireGone) -> EventKind {
     EventKind::Slice(Slice { on: observed(gone.on), calls: Some(gone.calls), ..ended })
 }
 
-/// Joins the components of a path. If the walk did not reach the root, the path begins with `...`: a partial path is better than
-/// none.
+/// Joins the components of a path. If the walk did not reach the root, the path begins with `...`:
+/// a partial path is better than none.
 pub(super) fn path_of_components(innermost_first: &[u8], is_complete: bool) -> Vec<u8> {
     let mut path = join_components(innermost_first);
     if !is_complete {

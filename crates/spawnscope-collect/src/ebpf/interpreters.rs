@@ -1,5 +1,6 @@
-//! Maintains the map of executables that are interpreters, and the memory layout of each interpreter. The interpreters that are
-//! likely to run are stored before the command is released, any other interpreter once a process runs it.
+//! Maintains the map of executables that are interpreters, and the memory layout of each
+//! interpreter. The interpreters that are likely to run are stored before the command is released,
+//! any other interpreter once a process runs it.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -31,7 +32,8 @@ pub(super) fn likely_interpreters(settings: &Settings) -> Vec<(WireExecutable, L
     found
 }
 
-/// Returns the identity that the kernel uses for an open file. On some file systems, `stat` reports other numbers.
+/// Returns the identity that the kernel uses for an open file. On some file systems, `stat` reports
+/// other numbers.
 fn executable(file: &File) -> Option<WireExecutable> {
     let found = file.metadata().ok()?;
     found.is_file().then(|| WireExecutable { inode: found.ino(), device: kernel_device(found.dev()), reserved: 0 })
@@ -71,7 +73,8 @@ impl Interpreters {
         let pid = i32::try_from(new.pid).ok().filter(|&pid| pid != 0).map(Pid);
         match pid.and_then(|pid| open_executable(pid, &new.executable)) {
             Some(file) => self.store(&new.executable, callers::layout_of(&file, pid).as_ref()),
-            // The process is gone, or already runs another program. The next process that runs the executable reports it again.
+            // The process is gone, or already runs another program. The next process that runs the
+            // executable reports it again.
             None => match self.executables.delete(new.executable.as_bytes()) {
                 Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
                     Err(failed("forget an executable", &error))
@@ -116,7 +119,8 @@ impl<T: IntoBytes + Immutable + PartialEq> Layouts<T> {
         Ok(Layouts { map: map_handle(object, name)?, stored: Vec::new() })
     }
 
-    /// Returns the slot of a layout, and stores the layout there if it is new; `None` if there is no free slot.
+    /// Returns the slot of a layout, and stores the layout there if it is new; `None` if there is
+    /// no free slot.
     fn slot(&mut self, layout: T) -> Result<Option<u32>, CollectError> {
         let known = self.stored.iter().position(|stored| *stored == layout);
         let slot = known.unwrap_or(self.stored.len()) as u32;

@@ -1,5 +1,5 @@
-//! Reports what every followed thread is doing when the recording ends, because no later event will show it. The BPF program is in
-//! `last.h`.
+//! Reports what every followed thread is doing when the recording ends, because no later event will
+//! show it. The BPF program is in `last.h`.
 
 use std::io::Read;
 
@@ -23,7 +23,8 @@ pub(super) fn attach(program: &ProgramMut<'_>) -> Result<Link, Missing> {
 /// Reports every followed thread, as one record each in the ring buffer.
 pub(super) fn report_threads(link: &Link) -> std::io::Result<()> {
     let mut threads = Iter::new(link).map_err(std::io::Error::other)?;
-    // The program writes no data to the iterator's file. The end of the file means that it has visited all threads.
+    // The program writes no data to the iterator's file. The end of the file means that it has
+    // visited all threads.
     let mut nothing = [0; 64];
     while threads.read(&mut nothing)? > 0 {}
     Ok(())

@@ -1,5 +1,6 @@
-//! Loads the BPF object. A program that this kernel refuses is replaced by its fallback or omitted (`parts`), and what is unknown
-//! as a result is reported. The collector fails only if an essential program is refused.
+//! Loads the BPF object. A program that this kernel refuses is replaced by its fallback or omitted
+//! (`parts`), and what is unknown as a result is reported. The collector fails only if an essential
+//! program is refused.
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Func;
@@ -19,10 +20,12 @@ use spawnscope_data::event::Missing;
 struct Aligned<T: ?Sized>(T);
 /// The build for Linux 5.13 and later.
 static TASK_STORAGE_BUILD: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/spawnscope.bpf.o")));
-/// The build for kernels without task storage for tracing programs; `tasks.h` explains the differences.
+/// The build for kernels without task storage for tracing programs; `tasks.h` explains the
+/// differences.
 static HASH_BUILD: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/spawnscope_hash.bpf.o")));
 
-/// For tests: comma-separated names of programs and kernel features that are treated as refused by the kernel.
+/// For tests: comma-separated names of programs and kernel features that are treated as refused by
+/// the kernel.
 const REFUSE_VARIABLE: &str = "SPAWNSCOPE_EBPF_REFUSE";
 /// Kernel feature: BPF programs can walk a process's mappings.
 const WALK_MAPPINGS: &str = "bpf_iter_task_vma_new";
@@ -42,7 +45,8 @@ pub(super) fn may_walk_mappings() -> bool {
     may_use(WALK_MAPPINGS)
 }
 
-/// Returns who reads the mappings of processes: the kernel, if it has the function for it, or else the recorder.
+/// Returns who reads the mappings of processes: the kernel, if it has the function for it, or else
+/// the recorder.
 pub(super) fn mapping_source() -> MappingSource {
     if may_walk_mappings()
         && Btf::from_vmlinux().is_ok_and(|types| types.type_by_name::<Func<'_>>(WALK_MAPPINGS).is_some())
@@ -61,7 +65,8 @@ pub(super) fn missing_mappings() -> Missing {
     }
 }
 
-/// Whether a thread can lose the CPU while a BPF program runs. Up to Linux 6.19, tracepoint programs run with preemption off.
+/// Whether a thread can lose the CPU while a BPF program runs. Up to Linux 6.19, tracepoint
+/// programs run with preemption off.
 pub(super) fn can_be_preempted() -> bool {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let major = release.split('.').next().and_then(|major| major.parse::<u32>().ok());
@@ -101,7 +106,8 @@ pub(super) fn load(request: &Request<'_>) -> Result<LoadedObject, CollectError> 
 }
 
 impl Request<'_> {
-    /// Loads a build. Retries until the kernel accepts the programs: each refusal names one program, which the next attempt omits.
+    /// Loads a build. Retries until the kernel accepts the programs: each refusal names one
+    /// program, which the next attempt omits.
     fn load_build(&self, build: &Aligned<[u8]>) -> Result<LoadedObject, CollectError> {
         let mut refusals: Vec<Refusal> = simulated_refusals().iter().map(|name| Refusal::simulated(name)).collect();
         loop {
@@ -126,8 +132,9 @@ impl Request<'_> {
         }
     }
 
-    /// Whether to load a program: a chosen program, or its spare or check. The spare and the check are loaded together or not at all,
-    /// because with the spare alone, skipped events would not be counted.
+    /// Whether to load a program: a chosen program, or its spare or check. The spare and the check
+    /// are loaded together or not at all, because with the spare alone, skipped events would not be
+    /// counted.
     fn should_load(&self, program: &str, chosen: &[Option<&str>], refusals: &[Refusal]) -> bool {
         let main_program = skipped::main_program(program);
         let name = main_program.unwrap_or(program);
@@ -182,7 +189,8 @@ fn fill(target: Option<&mut [u8]>, value: &[u8]) -> Result<(), CollectError> {
         .ok_or_else(|| CollectError::Unsupported("the BPF object lacks its settings".to_owned()))
 }
 
-/// Whether the user may not load BPF programs. The verifier also returns EACCES, but in that case its log contains the reason.
+/// Whether the user may not load BPF programs. The verifier also returns EACCES, but in that case
+/// its log contains the reason.
 fn is_not_permitted(error: &libbpf_rs::Error, messages: &str) -> bool {
     error.kind() == ErrorKind::PermissionDenied && refusal::verifier_reason(messages).is_none()
 }

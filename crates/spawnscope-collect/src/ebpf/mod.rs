@@ -1,6 +1,8 @@
-//! The eBPF collector: programs on BTF tracepoints (`*.h`, `spawnscope.bpf.c`), their loading (`load`), the format of their records
-//! (`wire`) and its decoding (`decode`, `stacks`), the addresses of kernel functions (`symbols`), the executables that are
-//! interpreters (`interpreters`), and the sampling clock (`samples`). This file attaches the programs, and passes on what they report.
+//! The eBPF collector: programs on BTF tracepoints (`*.h`, `spawnscope.bpf.c`), their loading
+//! (`load`), the format of their records (`wire`) and its decoding (`decode`, `stacks`), the
+//! addresses of kernel functions (`symbols`), the executables that are interpreters
+//! (`interpreters`), and the sampling clock (`samples`). This file attaches the programs, and
+//! passes on what they report.
 
 mod decode;
 mod interpreters;
@@ -71,7 +73,8 @@ pub struct EbpfCollector {
     refusals: Vec<Refusal>,
     follow: Follow,
     links: Vec<Link>,
-    /// The program that reports what threads are doing when the recording ends, if the kernel supports it.
+    /// The program that reports what threads are doing when the recording ends, if the kernel
+    /// supports it.
     end_reporter: Option<Link>,
     end_report_failed: bool,
     rings: Rings,
@@ -209,7 +212,8 @@ impl Collector for EbpfCollector {
         // If this fails, detaching still stops the programs, but not all at the same moment.
         let _ = set_recording(&self.recording, false);
         if let Some(link) = self.end_reporter.take() {
-            // Make room for the records of all threads. If reading fails here, `drain` reports the error.
+            // Make room for the records of all threads. If reading fails here, `drain` reports the
+            // error.
             while self.rings.consume_batch().is_ok_and(|is_empty| !is_empty) {}
             self.end_report_failed = last::report_threads(&link).is_err();
         }
@@ -255,7 +259,8 @@ fn start_unwinder(missing: &mut Vec<Missing>) -> Result<Unwinder, CollectError> 
     Unwinder::start(source).map_err(|error| thread_error(&error))
 }
 
-/// Attaches the programs in the order that they have in the object, because some programs rely on this order.
+/// Attaches the programs in the order that they have in the object, because some programs rely on
+/// this order.
 fn attach_programs(
     object: &Object,
     sample: Option<u32>,

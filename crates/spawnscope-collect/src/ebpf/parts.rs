@@ -1,5 +1,5 @@
-//! The purposes of the BPF programs: which program replaces a refused one, and what is unknown if the kernel refuses all programs for a
-//! purpose.
+//! The purposes of the BPF programs: which program replaces a refused one, and what is unknown if
+//! the kernel refuses all programs for a purpose.
 
 use super::{last, samples};
 use crate::wire::WireSettings;
@@ -37,7 +37,8 @@ const fn optional(choices: &'static [Choice], without: &'static str) -> Part {
     Part { choices, without: Some(without) }
 }
 
-/// The program that puts the first threads into the map of tasks, in the build where that map is a hash.
+/// The program that puts the first threads into the map of tasks, in the build where that map is a
+/// hash.
 pub(super) const SEEDER: &str = "on_seed";
 /// The program that reports stacks. It is loaded only if stacks are requested.
 const STACK_PROGRAM: &str = "on_fork_stack";

@@ -1,5 +1,6 @@
-//! The peers of internet sockets that threads wait for: their addresses and, for addresses of this machine, the processes that listen
-//! there. A separate thread looks for the processes, because this takes milliseconds. They must be found while they are running.
+//! The peers of internet sockets that threads wait for: their addresses and, for addresses of this
+//! machine, the processes that listen there. A separate thread looks for the processes, because
+//! this takes milliseconds. They must be found while they are running.
 
 use std::collections::HashMap;
 use std::io;
@@ -30,7 +31,8 @@ pub(super) struct Peer {
     device: u32,
     inode: u64,
     address: SocketAddr,
-    /// Where a process of this machine may listen; `None` if the address is not one of this machine.
+    /// Where a process of this machine may listen; `None` if the address is not one of this
+    /// machine.
     local: Option<Endpoint>,
 }
 
@@ -172,8 +174,8 @@ impl Peers {
     }
 }
 
-/// Answers questions until their channel is closed. Questions that arrive in the meantime are answered together, by one search through
-/// all processes.
+/// Answers questions until their channel is closed. Questions that arrive in the meantime are
+/// answered together, by one search through all processes.
 fn answer_all(asked: &Receiver<Endpoint>, answer: &Sender<(Endpoint, Option<Listener>)>) {
     while let Ok(first) = asked.recv() {
         let endpoints: Vec<Endpoint> = std::iter::once(first).chain(asked.try_iter()).collect();

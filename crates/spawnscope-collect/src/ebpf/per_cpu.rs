@@ -1,5 +1,6 @@
-//! Finds where a CPU's preempt count is, relative to the CPU's run queue, for kernels that do not let BPF programs find it by its
-//! symbol. The source is the kernel's BTF, which contains the layout of its per-CPU variables, or else /proc/kallsyms.
+//! Finds where a CPU's preempt count is, relative to the CPU's run queue, for kernels that do not
+//! let BPF programs find it by its symbol. The source is the kernel's BTF, which contains the
+//! layout of its per-CPU variables, or else /proc/kallsyms.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -40,8 +41,9 @@ impl PerCpuOffsets {
         PerCpuOffsets { offsets: offsets.filter(|_| threads_have_run_queue(&types)), has_symbol }
     }
 
-    /// Returns what is unknown if the count can be read neither at its offset nor by its symbol. `by_symbol`: the kernel accepted the
-    /// program that uses the symbol. On aarch64 that program needs no symbol, because the count is stored with the thread.
+    /// Returns what is unknown if the count can be read neither at its offset nor by its symbol.
+    /// `by_symbol`: the kernel accepted the program that uses the symbol. On aarch64 that program
+    /// needs no symbol, because the count is stored with the thread.
     pub(super) fn missing(&self, by_symbol: bool) -> Option<Missing> {
         let has_symbol = self.has_symbol || cfg!(target_arch = "aarch64");
         let is_known = self.offsets.is_some() || (by_symbol && has_symbol);
@@ -52,7 +54,8 @@ impl PerCpuOffsets {
     }
 }
 
-/// Returns the offsets of the variables from the run queue. `found` contains their names, with addresses or with offsets in a section.
+/// Returns the offsets of the variables from the run queue. `found` contains their names, with
+/// addresses or with offsets in a section.
 fn offsets_from_run_queue(found: &[(&str, i64)]) -> Option<WirePerCpuOffsets> {
     let (_, run_queue) = found.iter().find(|(name, _)| *name == RUN_QUEUE)?;
     let [count, current, both] = [PREEMPT_COUNT, CURRENT_TASK, BOTH].map(|wanted| {
@@ -90,7 +93,8 @@ fn find_in_types(types: &Btf<'_>) -> Vec<(&'static str, i64)> {
     wanted.collect()
 }
 
-/// Finds the offsets in the kernel's list of symbols. The base of the addresses does not matter: only their differences are used.
+/// Finds the offsets in the kernel's list of symbols. The base of the addresses does not matter:
+/// only their differences are used.
 fn find_in_symbols(symbols: impl BufRead) -> Option<WirePerCpuOffsets> {
     let mut found = Vec::new();
     for line in symbols.lines() {

@@ -9,7 +9,8 @@ use crate::Refusal;
 /// Maximum number of lines of the verifier's log that are stored.
 const MAX_LOG_LINES: usize = 25;
 
-/// Libbpf's messages during the last attempt. libbpf names the refused program only in these messages.
+/// Libbpf's messages during the last attempt. libbpf names the refused program only in these
+/// messages.
 static MESSAGES: Mutex<String> = Mutex::new(String::new());
 
 /// Makes libbpf pass its messages to this module.
@@ -53,7 +54,8 @@ pub(super) fn last_message(messages: &str) -> Option<String> {
     Some(line.to_owned())
 }
 
-/// Returns the name of the refused program. Libbpf prints: `libbpf: prog 'on_waking': failed to load: -2`.
+/// Returns the name of the refused program. Libbpf prints: `libbpf: prog 'on_waking': failed to
+/// load: -2`.
 fn refused_program(messages: &str) -> Option<String> {
     let line = messages.lines().find(|line| line.contains("failed to load: -"))?;
     Some(line.split('\'').nth(1)?.to_owned())

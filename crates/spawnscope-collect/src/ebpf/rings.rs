@@ -1,5 +1,6 @@
-//! The two ring buffers that the BPF programs write to: one for events, one for copies of stacks. They are read in batches, because if
-//! events arrive faster than they can be read, a reader that continued until the buffer is empty would never return.
+//! The two ring buffers that the BPF programs write to: one for events, one for copies of stacks.
+//! They are read in batches, because if events arrive faster than they can be read, a reader that
+//! continued until the buffer is empty would never return.
 
 use std::cell::{RefCell, RefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -31,7 +32,8 @@ pub(super) struct DrainedRecords {
     chains: Chains,
     /// The recorder's own launches, whose records are dropped.
     own_launches: OwnLaunches,
-    /// Number of records that could not be decoded. They are due to a bug, and are reported as lost events.
+    /// Number of records that could not be decoded. They are due to a bug, and are reported as lost
+    /// events.
     pub malformed: u64,
 }
 
@@ -141,7 +143,8 @@ fn ring(
 fn create_epoll(rings: &[RingBuffer<'_>]) -> std::io::Result<OwnedFd> {
     let all = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for ring in rings {
-        // SAFETY: the descriptor belongs to the ring buffer, which lives as long as the reference to it.
+        // SAFETY: the descriptor belongs to the ring buffer, which lives as long as the reference
+        // to it.
         let one = unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) };
         epoll::add(&all, one, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
     }

@@ -1,5 +1,5 @@
-//! The sampling clock: a perf event on each CPU that calls the program `on_sample`. It uses the CPU clock, since virtual machines
-//! often have no hardware counters.
+//! The sampling clock: a perf event on each CPU that calls the program `on_sample`. It uses the CPU
+//! clock, since virtual machines often have no hardware counters.
 
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -11,7 +11,8 @@ use spawnscope_data::event::Missing;
 /// The BPF program that the clock calls.
 pub(super) const PROGRAM: &str = "on_sample";
 
-/// Makes the kernel call the program `frequency` times a second on each online CPU. If this fails, returns what is unknown.
+/// Makes the kernel call the program `frequency` times a second on each online CPU. If this fails,
+/// returns what is unknown.
 pub(super) fn attach(program: &ProgramMut<'_>, frequency: u32) -> std::result::Result<Vec<Link>, Missing> {
     let cpus = libbpf_rs::num_possible_cpus().unwrap_or(0);
     let links: Result<Vec<Option<Link>>> =
@@ -22,7 +23,8 @@ pub(super) fn attach(program: &ProgramMut<'_>, frequency: u32) -> std::result::R
     })
 }
 
-/// Makes the kernel call the program on one CPU. Returns `None` if there is no such CPU, or if it is offline.
+/// Makes the kernel call the program on one CPU. Returns `None` if there is no such CPU, or if it
+/// is offline.
 fn attach_to(program: &ProgramMut<'_>, frequency: u32, cpu: i32) -> Result<Option<Link>> {
     let clock = match open_clock(frequency, cpu) {
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Ok(None),
@@ -47,7 +49,8 @@ fn open_clock(frequency: u32, cpu: i32) -> Result<OwnedFd> {
     attributes.set_exclude_idle(1);
     let every_process: libc::pid_t = -1;
     let no_group: libc::c_int = -1;
-    // SAFETY: the attributes are a structure of the size stored in them, which the kernel only reads.
+    // SAFETY: the attributes are a structure of the size stored in them, which the kernel only
+    // reads.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,

@@ -1,6 +1,7 @@
-//! Puts the first threads that the programs follow into the map of tasks. User space does this by pidfd, so that a process that reuses
-//! the pid is not followed instead. In the build where the map is a hash, a kernel iterator over all threads does it (`seeds.h`). This
-//! file also sets the recorder's own entry: the recorder is ignored, or followed for a moment to measure the overhead.
+//! Puts the first threads that the programs follow into the map of tasks. User space does this by
+//! pidfd, so that a process that reuses the pid is not followed instead. In the build where the map
+//! is a hash, a kernel iterator over all threads does it (`seeds.h`). This file also sets the
+//! recorder's own entry: the recorder is ignored, or followed for a moment to measure the overhead.
 
 use std::collections::HashSet;
 use std::os::fd::AsRawFd;
@@ -21,8 +22,8 @@ const RECORDER: u64 = 0;
 /// The variable with the input and the result of the program that puts threads into a hash.
 const SEED_VARIABLE: &str = ".data.seed";
 
-/// Starts to follow what `follow` selects, and the processes in `with`, whose launch ids come after the command's. Returns an event for each
-/// process that already exists.
+/// Starts to follow what `follow` selects, and the processes in `with`, whose launch ids come after
+/// the command's. Returns an event for each process that already exists.
 pub(super) fn start_following(object: &Object, follow: Follow, with: &[Pid]) -> Result<Vec<Event>, CollectError> {
     if follows_recorder_by_default(follow) {
         insert_thread(object, own_pid(), TASK_IGNORED, RECORDER)?;
@@ -56,8 +57,8 @@ fn adopted(pid: Pid, launch: LaunchId) -> Event {
     Event { at: now(), launch, task: TaskId(launch.0), kind: EventKind::Adopted { pid, name } }
 }
 
-/// Returns the map entry of a daemon's main thread. If the thread is asleep, its wait starts now, so that the wake-up by the first request ends
-/// a known wait.
+/// Returns the map entry of a daemon's main thread. If the thread is asleep, its wait starts now,
+/// so that the wake-up by the first request ends a known wait.
 fn daemon_task(pid: Pid, launch: LaunchId) -> WireTask {
     let mut task = new_task(launch.0, 0);
     if Status::read(pid).is_some_and(|status| status.is_asleep()) {
@@ -86,7 +87,8 @@ pub(super) fn as_followed(object: &Object, follow: Follow, act: &mut dyn FnMut()
 pub(super) struct OwnLaunches(HashSet<u64>);
 
 impl OwnLaunches {
-    /// Whether a record is about the recorder or one of its launches. The record of a launch precedes all other records about it.
+    /// Whether a record is about the recorder or one of its launches. The record of a launch
+    /// precedes all other records about it.
     pub(super) fn is_own_record(&mut self, record: &[u8]) -> bool {
         let Ok((header, _)) = WireHeader::read_from_prefix(record) else { return false };
         if header.kind == KIND_LAUNCH
@@ -111,7 +113,8 @@ fn is_hash(tasks: &Map<'_>) -> bool {
     tasks.map_type() == MapType::Hash
 }
 
-/// Makes the kernel set the hash entry of the thread `pid` to `task`, or, with `None`, remove the entry.
+/// Makes the kernel set the hash entry of the thread `pid` to `task`, or, with `None`, remove the
+/// entry.
 fn set_entry_by_iterator(object: &Object, pid: Pid, task: Option<WireTask>) -> Result<(), CollectError> {
     let mut seed = WireSeed::new_zeroed();
     (seed.pid, seed.remove) = (pid.0.unsigned_abs(), u32::from(task.is_none()));

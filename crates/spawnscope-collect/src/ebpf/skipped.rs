@@ -1,6 +1,7 @@
-//! Counts program calls that the kernel skipped because the same program was still running on that CPU. This happens if an interrupt
-//! during a wake-up causes another wake-up. On kernels where a thread can lose the CPU while a program runs, it also happens at another
-//! thread's event; a spare then handles that event (`spare.h`).
+//! Counts program calls that the kernel skipped because the same program was still running on that
+//! CPU. This happens if an interrupt during a wake-up causes another wake-up. On kernels where a
+//! thread can lose the CPU while a program runs, it also happens at another thread's event; a spare
+//! then handles that event (`spare.h`).
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -14,9 +15,10 @@ pub(super) fn main_program(program: &str) -> Option<&str> {
     ENDINGS.iter().find_map(|ending| program.strip_suffix(ending))
 }
 
-/// Returns the number of skipped calls of programs without a spare. For a program with a spare, its check counts the events that both
-/// missed. The kernel can skip the check, too: on an emulated, overloaded machine, each of the three programs is skipped about once in a
-/// thousand events. If all three are skipped at the same event, that event is not counted.
+/// Returns the number of skipped calls of programs without a spare. For a program with a spare, its
+/// check counts the events that both missed. The kernel can skip the check, too: on an emulated,
+/// overloaded machine, each of the three programs is skipped about once in a thousand events. If
+/// all three are skipped at the same event, that event is not counted.
 pub(super) fn skipped_calls(object: &Object) -> u64 {
     let programs = object.progs();
     let calls = programs.filter_map(|program| {
@@ -32,7 +34,8 @@ fn skipped_without_spare(skipped: &[(String, u64)]) -> u64 {
     alone.map(|(_, calls)| calls).sum()
 }
 
-/// Returns the number of skipped calls of a loaded program. It is 0 before Linux 5.12, which does not count them.
+/// Returns the number of skipped calls of a loaded program. It is 0 before Linux 5.12, which does
+/// not count them.
 fn recursion_misses(program: &libbpf_rs::Program<'_>) -> Option<u64> {
     if !program.autoload() {
         return None;

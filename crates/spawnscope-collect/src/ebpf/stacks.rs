@@ -1,4 +1,5 @@
-//! Decodes the records in the ring buffer of stacks, without side effects. `crate::stacks` turns them into call chains.
+//! Decodes the records in the ring buffer of stacks, without side effects. `crate::stacks` turns
+//! them into call chains.
 
 use zerocopy::FromBytes;
 

@@ -8,13 +8,14 @@ use crate::wire::WireScannerCode;
 /// The function in which a thread waits for a scanner's answer (fs/notify/fanotify/fanotify.c).
 const WAITS_FOR_SCANNER: &str = "fanotify_handle_event";
 
-/// Returns the code in which a thread waits for a permission scanner. `None` if the kernel hides addresses (without CAP_SYSLOG, or with
-/// kernel.kptr_restrict=2) or has no such function.
+/// Returns the code in which a thread waits for a permission scanner. `None` if the kernel hides
+/// addresses (without CAP_SYSLOG, or with kernel.kptr_restrict=2) or has no such function.
 pub(super) fn scanner_code() -> Option<WireScannerCode> {
     find(BufReader::with_capacity(1 << 16, File::open("/proc/kallsyms").ok()?), WAITS_FOR_SCANNER).ok().flatten()
 }
 
-/// Returns a function's address and size. The function extends to the next symbol, since the kernel lists its symbols by address.
+/// Returns a function's address and size. The function extends to the next symbol, since the kernel
+/// lists its symbols by address.
 fn find(mut symbols: impl BufRead, name: &str) -> io::Result<Option<WireScannerCode>> {
     let mut line = String::new();
     let mut start = None;
@@ -34,8 +35,9 @@ fn find(mut symbols: impl BufRead, name: &str) -> io::Result<Option<WireScannerC
     Ok(None)
 }
 
-/// Whether a line is that of the function `name`. Compilers add suffixes such as `.isra.0` to the name of a function that they have
-/// changed, and `.cold` to that of a part that they have split off.
+/// Whether a line is that of the function `name`. Compilers add suffixes such as `.isra.0` to the
+/// name of a function that they have changed, and `.cold` to that of a part that they have split
+/// off.
 fn is_named(line: &str, name: &str) -> bool {
     let symbol = line.split_ascii_whitespace().nth(2).unwrap_or_default();
     let suffix = symbol.strip_prefix(name);

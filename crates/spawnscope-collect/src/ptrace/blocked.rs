@@ -1,5 +1,5 @@
-//! What a thread waits for: the call that a blocked thread is in (/proc/PID/task/TID/syscall), or in which a stopped one was, and the pipes
-//! behind its descriptors.
+//! What a thread waits for: the call that a blocked thread is in (/proc/PID/task/TID/syscall), or
+//! in which a stopped one was, and the pipes behind its descriptors.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -30,8 +30,9 @@ const POLL_BYTES: usize = 8;
 
 /// Offset in bytes of the pid in a siginfo about a child.
 const SIGINFO_PID: u64 = 16;
-/// Results of a call that a signal has interrupted: EINTR, and the kernel's own ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and
-/// ERESTART_RESTARTBLOCK, after which the kernel may restart the call.
+/// Results of a call that a signal has interrupted: EINTR, and the kernel's own ERESTARTSYS,
+/// ERESTARTNOINTR, ERESTARTNOHAND and ERESTART_RESTARTBLOCK, after which the kernel may restart the
+/// call.
 const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
 
 /// The number and the first two arguments of a call.
@@ -55,7 +56,8 @@ pub(super) enum EndedBy {
     Signal,
 }
 
-/// Returns how the end of this child ends a call of its parent. `handles_signal`: whether the parent handles SIGCHLD.
+/// Returns how the end of this child ends a call of its parent. `handles_signal`: whether the
+/// parent handles SIGCHLD.
 pub(super) fn ended_by(
     (number, [first, second]): Call,
     parent: Pid,
@@ -84,7 +86,8 @@ pub(super) fn ended_by(
     (waits_for_several && handles_signal()).then_some(EndedBy::Signal)
 }
 
-/// Whether a call reads a pipe that is not the output of this child, such as one that the exec of the child closes.
+/// Whether a call reads a pipe that is not the output of this child, such as one that the exec of
+/// the child closes.
 pub(super) fn reads_other_pipe((number, [first, _]): Call, parent: Pid, child: Pid) -> bool {
     number == libc::SYS_read
         && pipe_behind(parent, first).is_some_and(|pipe| ![1, 2].map(|fd| pipe_behind(child, fd)).contains(&Some(pipe)))
@@ -130,7 +133,8 @@ pub(super) fn handles(process: Pid, signal: i32) -> bool {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// It was waiting for children in this call, and the wait is over. The pid is that of the child that the call has reaped, if known.
+    /// It was waiting for children in this call, and the wait is over. The pid is that of the child
+    /// that the call has reaped, if known.
     Waiting(Syscall, Option<Pid>),
     /// It was sleeping, and continues to.
     Asleep(Syscall),
@@ -177,7 +181,8 @@ pub(super) fn activity(tid: Pid) -> Activity {
     }
 }
 
-/// Whether a call waits for none of several descriptors. `argument` is the first one, the number of descriptors or their address.
+/// Whether a call waits for none of several descriptors. `argument` is the first one, the number of
+/// descriptors or their address.
 fn waits_for_nothing(number: libc::c_long, argument: u64) -> bool {
     argument == 0 && [POLLS, SELECTS].iter().any(|calls| calls.contains(&number))
 }

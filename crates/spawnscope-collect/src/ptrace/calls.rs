@@ -1,5 +1,6 @@
-//! The system calls of traced threads: execs of processes that are about to execute a program, including failed ones, calls that do not work
-//! while the process is traced, and calls in which launching threads wait for children.
+//! The system calls of traced threads: execs of processes that are about to execute a program,
+//! including failed ones, calls that do not work while the process is traced, and calls in which
+//! launching threads wait for children.
 
 use std::sync::Arc;
 
@@ -35,7 +36,8 @@ impl Tracing {
         self.handle_first_threads_call(tid, thread, stop);
     }
 
-    /// Handles a stop at the entry or exit of a system call, which matters if the thread is the first of its process.
+    /// Handles a stop at the entry or exit of a system call, which matters if the thread is the
+    /// first of its process.
     pub(super) fn handle_first_threads_call(&mut self, tid: Pid, thread: Thread, stop: CallStop) {
         let Some(process) = self.processes.process(thread.launch).filter(|process| process.pid == tid) else {
             return self.resume(tid, Stop::Interrupted);
@@ -49,7 +51,8 @@ impl Tracing {
         }
     }
 
-    /// Handles the entry or exit of a system call by a process in setup, before its exec. Returns whether the process was released.
+    /// Handles the entry or exit of a system call by a process in setup, before its exec. Returns
+    /// whether the process was released.
     fn handle_setup_call(&mut self, tid: Pid, thread: Thread, stop: CallStop) -> bool {
         let Some(process) = self.processes.process(thread.launch) else {
             return false;
@@ -74,7 +77,8 @@ impl Tracing {
         }
     }
 
-    /// Handles the stop of a thread that enters or leaves a system call. If the thread may launch, reports its waits for children.
+    /// Handles the stop of a thread that enters or leaves a system call. If the thread may launch,
+    /// reports its waits for children.
     pub(super) fn handle_launcher_call(&mut self, tid: Pid, thread: Thread) {
         if !self.launchers.is_watched(tid) {
             return;
@@ -111,8 +115,8 @@ impl Tracing {
         }
     }
 
-    /// Handles the entry of a system call in setup. Releases the process if the call does not work while the process is traced. Returns
-    /// whether it was released.
+    /// Handles the entry of a system call in setup. Releases the process if the call does not work
+    /// while the process is traced. Returns whether it was released.
     fn handle_setup_entry(&mut self, tid: Pid, thread: Thread, number: u64, arguments: [u64; 6]) -> bool {
         let Ok(number) = libc::c_long::try_from(number) else {
             return false;
@@ -155,8 +159,8 @@ impl Tracing {
         false
     }
 
-    /// Releases a process at the entry of its exec, because the kernel would execute the program of a traced process without its
-    /// privilege.
+    /// Releases a process at the entry of its exec, because the kernel would execute the program of
+    /// a traced process without its privilege.
     fn release_privileged(&mut self, pid: Pid, thread: Thread, call: ExecCall, argv: u64) {
         let (argv, argv_bytes) = arguments_passed(pid, argv);
         let first_run = self.processes.process_of(pid).and_then(|process| process.first_run.take());

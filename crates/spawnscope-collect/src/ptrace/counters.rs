@@ -23,7 +23,8 @@ impl Counters {
     }
 }
 
-/// Reads the counters: time on CPUs, time in the run queue, number of times that the thread got a CPU.
+/// Reads the counters: time on CPUs, time in the run queue, number of times that the thread got a
+/// CPU.
 pub(super) fn read_counters(schedstat: &File) -> Option<Counters> {
     let mut bytes = [0; 80];
     let length = schedstat.read_at(&mut bytes, 0).ok()?;
@@ -38,7 +39,8 @@ pub(super) fn are_counted() -> bool {
     own.and_then(|own| read_counters(&own)).is_some_and(|counters| counters.arrivals > 0)
 }
 
-/// Returns how long the first thread of a process has waited for a CPU so far. `schedstat`: the file with its counters, if it is open.
+/// Returns how long the first thread of a process has waited for a CPU so far. `schedstat`: the
+/// file with its counters, if it is open.
 pub(super) fn time_in_run_queue(process: Pid, schedstat: Option<File>) -> Option<Nanos> {
     let schedstat = schedstat.or_else(|| open_schedstat(process))?;
     Some(Nanos(read_counters(&schedstat)?.delayed))

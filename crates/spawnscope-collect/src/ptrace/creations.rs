@@ -1,4 +1,5 @@
-//! New processes and threads. The creator's event and the first stop of the new process or thread arrive in either order.
+//! New processes and threads. The creator's event and the first stop of the new process or thread
+//! arrive in either order.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +62,8 @@ impl Tracing {
             if let Some((_, launched)) = self.processes.process(launch).and_then(|process| process.created.as_mut()) {
                 launched.parent_rss_bytes = parent_rss_bytes;
             }
-            // Reading the creator's memory takes time. Only a process on the creator's stack would change what is read.
+            // Reading the creator's memory takes time. Only a process on the creator's stack would
+            // change what is read.
             if call.is_some_and(|call| is_separate || !call.shares_stack) && !self.is_asked_later(parent.launch) {
                 self.start_early(child);
             }
@@ -84,7 +86,8 @@ impl Tracing {
         self.processes.process(parent).is_some_and(|parent| parent.program.is_asked_later())
     }
 
-    /// Returns the script line that requested the launch, if it is already known. Copies the creator's program to the new process.
+    /// Returns the script line that requested the launch, if it is already known. Copies the
+    /// creator's program to the new process.
     fn find_call_site(&mut self, thread: Pid, parent: LaunchId, call: CloneCall, child: LaunchId) -> Option<Chain> {
         let parent = self.processes.process(parent)?;
         let creator = Creator {
@@ -221,7 +224,8 @@ impl Tracing {
     }
 }
 
-/// Returns the call by which a stopped thread creates a process or thread; `None` if the thread was killed.
+/// Returns the call by which a stopped thread creates a process or thread; `None` if the thread was
+/// killed.
 fn clone_call(creator: Pid) -> Option<CloneCall> {
     let registers = Registers::read(creator).ok()?;
     let (number, [first, second]) = registers.system_call();

@@ -10,20 +10,23 @@ use super::counters::{Counters, open_schedstat, read_counters};
 /// The recorder has few open files if a new one gets a descriptor below this.
 pub(super) const FEW_FILES: RawFd = 256;
 
-/// The first stop of a new process. The process has waited for a CPU until this stop, and waits again when it is resumed, since its creator,
-/// which was stopped too, may have got the only CPU. Without the tracer, both would be a single wait.
+/// The first stop of a new process. The process has waited for a CPU until this stop, and waits
+/// again when it is resumed, since its creator, which was stopped too, may have got the only CPU.
+/// Without the tracer, both would be a single wait.
 #[derive(Debug)]
 pub(super) struct FirstStop {
     /// When the process was created: no later than its creator's stop, which follows the creation.
     pub(super) created: Nanos,
     /// How long it was in the run queue until the stop.
     waited: Nanos,
-    /// The file with its counters, if few files are open: a process that never stops again would keep it.
+    /// The file with its counters, if few files are open: a process that never stops again would
+    /// keep it.
     pub(super) schedstat: Option<File>,
 }
 
 impl FirstStop {
-    /// Reads the counters of a process at its first stop, before it is resumed. `creator_stopped`: when its creator stopped.
+    /// Reads the counters of a process at its first stop, before it is resumed. `creator_stopped`:
+    /// when its creator stopped.
     pub(super) fn read(process: Pid, creator_stopped: Option<Nanos>) -> Option<FirstStop> {
         let schedstat = open_schedstat(process)?;
         let counters = read_counters(&schedstat)?;
@@ -34,13 +37,15 @@ impl FirstStop {
         })
     }
 
-    /// Returns when the process would have got a CPU if it had not waited for one again after this stop.
+    /// Returns when the process would have got a CPU if it had not waited for one again after this
+    /// stop.
     pub(super) fn begun(&self) -> Nanos {
         Nanos(self.created.0 + self.waited.0)
     }
 
-    /// Returns when the process would have got a CPU without the tracer. It must be at its second stop. `at_first_call`: this stop is its first
-    /// system call. In that case, all its time in the run queue counts, since its creator, which is resumed after it, may have preempted it.
+    /// Returns when the process would have got a CPU without the tracer. It must be at its second
+    /// stop. `at_first_call`: this stop is its first system call. In that case, all its time in the
+    /// run queue counts, since its creator, which is resumed after it, may have preempted it.
     /// Otherwise returns `None` if it was in the run queue more than once.
     pub(super) fn first_run(&self, process: Pid, at_first_call: bool) -> Option<Nanos> {
         let now = match &self.schedstat {

@@ -1,5 +1,6 @@
-//! Why a process was off its CPU before it launches or exits, if neither its stops for children nor its calls show it: it slept, or it waited
-//! for the process that writes to its standard input, as in a pipeline.
+//! Why a process was off its CPU before it launches or exits, if neither its stops for children nor
+//! its calls show it: it slept, or it waited for the process that writes to its standard input, as
+//! in a pipeline.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,7 +18,8 @@ const OUTPUT: u64 = 1;
 /// Maximum number of pipes whose last writer is known. The oldest are forgotten.
 const MAX_PIPES: usize = 256;
 
-/// The processes that have ended last of those whose standard output was a pipe, by pipe, and when they began to exit.
+/// The processes that have ended last of those whose standard output was a pipe, by pipe, and when
+/// they began to exit.
 #[derive(Debug, Default)]
 pub(super) struct EndedWriters {
     by_pipe: HashMap<u64, (TaskId, Nanos)>,
@@ -37,7 +39,8 @@ impl EndedWriters {
     }
 }
 
-/// The pipes behind the standard input and output of a process. Many programs close both themselves at their end.
+/// The pipes behind the standard input and output of a process. Many programs close both themselves
+/// at their end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pipes {
     input: Option<u64>,
@@ -58,13 +61,15 @@ impl Tracing {
         }
     }
 
-    /// Returns the pipes of a running process: those of its program or, since a fork of a shell changes its files, the present ones.
+    /// Returns the pipes of a running process: those of its program or, since a fork of a shell
+    /// changes its files, the present ones.
     fn pipes_of(&mut self, pid: Pid) -> Pipes {
         let known = self.processes.process_of(pid).and_then(|process| process.pipes);
         known.unwrap_or_else(|| Pipes::of(pid))
     }
 
-    /// Reports what a thread has waited for since its last stop, if it is known. The thread is stopped because it launches or exits.
+    /// Reports what a thread has waited for since its last stop, if it is known. The thread is
+    /// stopped because it launches or exits.
     pub(super) fn report_idle(&mut self, tid: Pid, thread: Thread, at: Nanos) {
         if self.launchers.is_watched(tid) {
             return;
@@ -91,8 +96,9 @@ impl Tracing {
         }
     }
 
-    /// Returns how long a process was off its CPU since its last stop or since its program has begun, in nanoseconds, and when that was, without
-    /// its waits for a CPU. `None` if it was hardly. Reports waits for a CPU of a program that has launched nothing.
+    /// Returns how long a process was off its CPU since its last stop or since its program has
+    /// begun, in nanoseconds, and when that was, without its waits for a CPU. `None` if it was
+    /// hardly. Reports waits for a CPU of a program that has launched nothing.
     fn time_off(&mut self, tid: Pid, thread: Thread, at: Nanos) -> Option<(Nanos, u64)> {
         let process = self.processes.process(thread.launch);
         let process = process.filter(|process| process.pid == tid && !process.had_threads)?;
@@ -117,7 +123,8 @@ impl Tracing {
         (idle >= MIN_OFF_NS).then_some((from, idle))
     }
 
-    /// Returns the process that has written the standard input of another one since `from`, and when it ended or, if it still runs, `at`.
+    /// Returns the process that has written the standard input of another one since `from`, and
+    /// when it ended or, if it still runs, `at`.
     fn input_writer(&mut self, reader: Pid, from: Nanos, at: Nanos) -> Option<(TaskId, Nanos)> {
         let pipe = self.pipes_of(reader).input?;
         let creator = self.waits.creator_of(reader)?;

@@ -1,5 +1,6 @@
-//! Reads what the kernel has put on the stack for a new program, in a process that is stopped right after its exec: the arguments, and the
-//! auxiliary vector with the file's name, the entry point and the loader (`create_elf_tables` in fs/binfmt_elf.c).
+//! Reads what the kernel has put on the stack for a new program, in a process that is stopped right
+//! after its exec: the arguments, and the auxiliary vector with the file's name, the entry point
+//! and the loader (`create_elf_tables` in fs/binfmt_elf.c).
 
 use spawnscope_data::event::{Pid, variables};
 use spawnscope_system::memory;
@@ -9,17 +10,21 @@ use crate::initial_stack::{Layout, MAX_ARGUMENT_BYTES, WORD, copied_from, until_
 
 /// Maximum length in bytes of a path that the kernel accepts, including its NUL.
 pub(super) const MAX_PATH: usize = libc::PATH_MAX as usize;
-/// Number of bytes of the stack that are read first. For almost every process, they contain all that the kernel puts there, strings included.
+/// Number of bytes of the stack that are read first. For almost every process, they contain all
+/// that the kernel puts there, strings included.
 const USUAL_STACK_BYTES: usize = 16384;
-/// Number of bytes that are read if the first ones are not enough. These bytes hold about 100,000 arguments and variables.
+/// Number of bytes that are read if the first ones are not enough. These bytes hold about 100,000
+/// arguments and variables.
 const LARGE_STACK_BYTES: usize = 1 << 20;
-/// Maximum number of bytes of an environment that are read separately, if it is beyond the part of the stack that has already been read.
+/// Maximum number of bytes of an environment that are read separately, if it is beyond the part of
+/// the stack that has already been read.
 const MAX_ENVIRONMENT_BYTES: usize = 65536;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Image {
     pub(super) path: Vec<u8>,
-    /// The arguments of `execve` as addresses in the new memory: the file name, the list of arguments, and the environment.
+    /// The arguments of `execve` as addresses in the new memory: the file name, the list of
+    /// arguments, and the environment.
     pub(super) exec_arguments: [u64; 3],
     /// Arguments, each NUL-terminated, up to `MAX_ARGUMENT_BYTES` in total.
     pub(super) argv: Vec<u8>,
@@ -34,7 +39,8 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Reads the image of a process of this architecture, whose stack pointer is `stack`. Returns `None` if it cannot be read.
+    /// Reads the image of a process of this architecture, whose stack pointer is `stack`. Returns
+    /// `None` if it cannot be read.
     pub(super) fn read(process: Pid, stack: u64) -> Option<Image> {
         let sizes = [USUAL_STACK_BYTES, LARGE_STACK_BYTES].into_iter();
         let (content, layout) = sizes
@@ -77,8 +83,8 @@ impl Image {
     }
 }
 
-/// Reads the arguments passed to an `execve` that has not begun yet. Returns them NUL-terminated, up to `MAX_ARGUMENT_BYTES`, and the
-/// number of bytes of all of them.
+/// Reads the arguments passed to an `execve` that has not begun yet. Returns them NUL-terminated,
+/// up to `MAX_ARGUMENT_BYTES`, and the number of bytes of all of them.
 pub(super) fn arguments_passed(process: Pid, list: u64) -> (Vec<u8>, u64) {
     let pointers = memory::read(process, list, LARGE_STACK_BYTES);
     let (pointers, _) = pointers.as_chunks::<WORD>();

@@ -1,6 +1,6 @@
-//! Stops threads at the entry and exit of each system call while they may launch, if the settings request it. This shows when a thread
-//! entered the call that creates a process, and which child a wait has reaped. A thread that launches nothing for a while is no longer
-//! stopped.
+//! Stops threads at the entry and exit of each system call while they may launch, if the settings
+//! request it. This shows when a thread entered the call that creates a process, and which child a
+//! wait has reaped. A thread that launches nothing for a while is no longer stopped.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ use spawnscope_system::ptrace::CallStop;
 
 /// Number of stops since a thread's last launch after which it is no longer stopped.
 const STOPS_AFTER_LAUNCH: u32 = 400;
-/// Number of stops after which a thread that has launched nothing yet is no longer stopped. bash makes some 60 calls before it launches;
-/// most programs never launch.
+/// Number of stops after which a thread that has launched nothing yet is no longer stopped. bash
+/// makes some 60 calls before it launches; most programs never launch.
 const STOPS_BEFORE_FIRST_LAUNCH: u32 = 160;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,8 @@ impl Launchers {
         self.threads.remove(&thread);
     }
 
-    /// Call when a thread has created a process. Returns when the thread entered the call, if its calls were traced at that time.
+    /// Call when a thread has created a process. Returns when the thread entered the call, if its
+    /// calls were traced at that time.
     pub(super) fn on_launch(&mut self, thread: Pid) -> Option<Nanos> {
         let entered = self.threads.get(&thread).and_then(|calls| calls.current);
         self.watch_for(thread, STOPS_AFTER_LAUNCH);

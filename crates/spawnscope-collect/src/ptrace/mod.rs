@@ -37,10 +37,11 @@ use self::shared::{Shared, lock, signal};
 use self::tracing::Tracing;
 use super::{CollectError, Collector, Follow, Refusal, Settings};
 
-/// Maximum time to wait until all traced processes are released. Most are released within a millisecond; a parent that is blocked in vfork
-/// cannot be released.
+/// Maximum time to wait until all traced processes are released. Most are released within a
+/// millisecond; a parent that is blocked in vfork cannot be released.
 const DETACH_TIMEOUT: Duration = Duration::from_millis(500);
-/// Time after which the tracing thread is woken again, because it may have been between two system calls the first time.
+/// Time after which the tracing thread is woken again, because it may have been between two system
+/// calls the first time.
 const REWAKE_INTERVAL: Duration = Duration::from_millis(2);
 /// How long to wait for the tracing thread to report the status of a command that has ended.
 const REAP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -144,7 +145,8 @@ impl Collector for PtraceCollector {
         Ok(Vec::new())
     }
 
-    /// Fails: the recorder's own thread cannot be traced. What tracing adds is known from the stops.
+    /// Fails: the recorder's own thread cannot be traced. What tracing adds is known from the
+    /// stops.
     fn as_followed(&self, _: &mut dyn FnMut()) -> Result<(), CollectError> {
         Err(CollectError::CommandOnly)
     }
@@ -162,8 +164,8 @@ impl Collector for PtraceCollector {
         }
     }
 
-    /// Waits until the tracing thread has reaped the command: if the parent is also the tracer, only one wait returns the status. After
-    /// detaching, this thread may reap the command itself.
+    /// Waits until the tracing thread has reaped the command: if the parent is also the tracer,
+    /// only one wait returns the status. After detaching, this thread may reap the command itself.
     fn reap(&mut self, command: Pid) -> Option<i32> {
         let until = Instant::now() + REAP_TIMEOUT;
         while Instant::now() < until {

@@ -46,20 +46,23 @@ pub(super) struct Process {
     /// When the process first ran, until this is reported.
     pub(super) first_run: Option<Nanos>,
     pub(super) setup: Option<Setup>,
-    /// Whether the last stop was the entry of a system call of no interest, so that the next stop is the exit of that call.
+    /// Whether the last stop was the entry of a system call of no interest, so that the next stop
+    /// is the exit of that call.
     pub(super) is_in_call: bool,
-    /// The first system call of a child that shares this process's memory, if such children are known to make no call until they unblock
-    /// their signals that discards a pending signal.
+    /// The first system call of a child that shares this process's memory, if such children are
+    /// known to make no call until they unblock their signals that discards a pending signal.
     pub(super) child_keeps_signal: Option<libc::c_long>,
     /// The signals that the process blocks, while a signal of the tracer is delivered to it.
     pub(super) blocked_signals: Option<BlockedSignals>,
-    /// The process that has created this one, until this one executes a program. `None` if both run in the same memory at the same time.
+    /// The process that has created this one, until this one executes a program. `None` if both run
+    /// in the same memory at the same time.
     pub(super) creator: Option<LaunchId>,
     /// Whether the process uses its creator's memory, while the creator waits for its exec.
     pub(super) shares_memory: bool,
     /// How children of the process stop before their exec.
     pub(super) execs: ExecStops,
-    /// Whether the process's program executes another one, so that its system calls are traced once it has begun.
+    /// Whether the process's program executes another one, so that its system calls are traced once
+    /// it has begun.
     pub(super) is_executor: bool,
     pub(super) loading: Option<Loading>,
     pub(super) program: Program,
@@ -81,8 +84,8 @@ impl Process {
         Process { pid, thread_count: 1, is_native: true, ..Process::default() }
     }
 
-    /// Handles a stop of the process's first thread at a system call. Returns the call site of the process's launch, if it becomes known at
-    /// this stop.
+    /// Handles a stop of the process's first thread at a system call. Returns the call site of the
+    /// process's launch, if it becomes known at this stop.
     pub(super) fn call_site_at(&mut self, stop: CallStop) -> Option<Chain> {
         let CallStop::Enters(number, arguments) = stop else {
             return None;
@@ -102,7 +105,8 @@ impl Process {
     }
 }
 
-/// All traced threads by thread id, and all traced processes by launch. Both are removed when they end, so the tables stay small.
+/// All traced threads by thread id, and all traced processes by launch. Both are removed when they
+/// end, so the tables stay small.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     threads: HashMap<Pid, Thread>,
@@ -139,8 +143,9 @@ impl Processes {
         self.processes.get_mut(&launch)
     }
 
-    /// Returns the number of processes that use the memory of their creator, up to their exec. Only these may be about to execute its
-    /// instructions for an exec: its other threads do that at most once, to replace it.
+    /// Returns the number of processes that use the memory of their creator, up to their exec. Only
+    /// these may be about to execute its instructions for an exec: its other threads do that at
+    /// most once, to replace it.
     pub(super) fn count_in_memory_of(&self, creator: LaunchId) -> usize {
         self.processes.values().filter(|process| process.shares_memory && process.creator == Some(creator)).count()
     }
@@ -162,7 +167,8 @@ impl Processes {
         Some((thread, process))
     }
 
-    /// Removes all threads of a process except the first, as an exec does. Returns the removed threads.
+    /// Removes all threads of a process except the first, as an exec does. Returns the removed
+    /// threads.
     pub(super) fn remove_other_threads(&mut self, launch: LaunchId) -> Vec<Thread> {
         let Some(process) = self.processes.get_mut(&launch) else {
             return Vec::new();

@@ -1,5 +1,6 @@
-//! Recognizes programs that do not work while they are traced because they gain privilege from their file, and programs that execute
-//! another one. `spawnscope_system::ptrace` recognizes programs that trace processes.
+//! Recognizes programs that do not work while they are traced because they gain privilege from
+//! their file, and programs that execute another one. `spawnscope_system::ptrace` recognizes
+//! programs that trace processes.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -21,7 +22,8 @@ pub(super) fn is_executor(path: &[u8]) -> bool {
     EXECUTORS.contains(&name)
 }
 
-/// Whether a file gives privilege to the process that executes it: set-user-ID, set-group-ID, or file capabilities.
+/// Whether a file gives privilege to the process that executes it: set-user-ID, set-group-ID, or
+/// file capabilities.
 pub(super) fn gives_privilege(process: Pid, path: &[u8]) -> bool {
     files::gives_privilege(&path_as_seen_by(process, path))
 }
@@ -42,7 +44,8 @@ fn executable_of(process: Pid) -> PathBuf {
     PathBuf::from(format!("/proc/{}/exe", process.0))
 }
 
-/// Whether the kernel gives programs the privilege of their file even if they are traced. It does so if the tracer has CAP_SYS_PTRACE.
+/// Whether the kernel gives programs the privilege of their file even if they are traced. It does
+/// so if the tracer has CAP_SYS_PTRACE.
 pub(super) fn traced_programs_keep_privilege() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_PTRACE))
 }

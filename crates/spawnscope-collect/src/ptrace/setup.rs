@@ -1,9 +1,11 @@
-//! Which system calls of a new process are traced before its exec. A child of posix_spawn makes about 130 of them while it blocks all signals,
-//! and unblocks them just before its exec. It stops only at that moment (`spawnscope_system::ptrace::unblocking`) and at the calls after it,
-//! among which are all of its execs.
+//! Which system calls of a new process are traced before its exec. A child of posix_spawn makes
+//! about 130 of them while it blocks all signals, and unblocks them just before its exec. It stops
+//! only at that moment (`spawnscope_system::ptrace::unblocking`) and at the calls after it, among
+//! which are all of its execs.
 //!
-//! A better way, once an exec has shown by which instruction of which file programs execute others: the child stops only when it enters this
-//! call, and when the call has failed (`spawnscope_system::ptrace::ExecDetour`).
+//! A better way, once an exec has shown by which instruction of which file programs execute others:
+//! the child stops only when it enters this call, and when the call has failed
+//! (`spawnscope_system::ptrace::ExecDetour`).
 
 use spawnscope_data::event::{LaunchId, Nanos, Pid};
 use spawnscope_system::memory;
@@ -17,11 +19,12 @@ use super::image::MAX_PATH;
 use super::processes::Thread;
 use super::tracing::Tracing;
 
-/// The state of tracing the system calls of a new process up to its exec, or of a program up to its exec of another one.
+/// The state of tracing the system calls of a new process up to its exec, or of a program up to its
+/// exec of another one.
 #[derive(Debug)]
 pub(super) struct Setup {
-    /// Number of stops after which the calls are no longer traced. A forked process that never executes a program must not be slowed down at
-    /// each of its system calls.
+    /// Number of stops after which the calls are no longer traced. A forked process that never
+    /// executes a program must not be slowed down at each of its system calls.
     pub(super) stops_left: u32,
     /// The `execve` call that has been entered and has not returned.
     pub(super) exec: Option<ExecCall>,
@@ -36,7 +39,8 @@ pub(super) struct ExecCall {
 }
 
 impl ExecCall {
-    /// The call that a thread leaves in a detour, in which it has not stopped at the entry, because there is no file.
+    /// The call that a thread leaves in a detour, in which it has not stopped at the entry, because
+    /// there is no file.
     fn left(tid: Pid) -> Option<ExecCall> {
         let (enter, path) = detoured_entry(tid)?;
         let path = memory::read_string(tid, path, MAX_PATH).unwrap_or_default();
@@ -56,7 +60,8 @@ pub(super) enum ExecStops {
         detour: ExecDetour,
         is_installed: bool,
     },
-    /// By system calls, because the detour was impossible, or an exec has bypassed it. It may still be installed.
+    /// By system calls, because the detour was impossible, or an exec has bypassed it. It may still
+    /// be installed.
     Calls(Option<ExecDetour>),
 }
 
@@ -80,7 +85,8 @@ enum Unblocking {
     /// The signal is pending.
     Awaited {
         creator: LaunchId,
-        /// The first call of this process, if none of its calls so far would have discarded a pending signal.
+        /// The first call of this process, if none of its calls so far would have discarded a
+        /// pending signal.
         keeps_from: Option<libc::c_long>,
     },
     /// The process stops only in an `ExecDetour`.
@@ -90,10 +96,12 @@ enum Unblocking {
 #[derive(Debug)]
 struct Sought {
     creator: LaunchId,
-    /// The first call of an earlier child of the creator that has kept the signal from its first call on.
+    /// The first call of an earlier child of the creator that has kept the signal from its first
+    /// call on.
     known: Option<libc::c_long>,
     first_call: Option<libc::c_long>,
-    /// Where the current call stores the mask of blocked signals, if it is the first call and does nothing else.
+    /// Where the current call stores the mask of blocked signals, if it is the first call and does
+    /// nothing else.
     query: Option<u64>,
     /// Whether a call has set the action of the signal.
     has_set: bool,
@@ -106,8 +114,8 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// Call at the first stop of a process that shares its creator's memory, so that it only prepares an exec. `known`: the creator's
-    /// `child_keeps_signal`.
+    /// Call at the first stop of a process that shares its creator's memory, so that it only
+    /// prepares an exec. `known`: the creator's `child_keeps_signal`.
     pub(super) fn seek_unblocking(&mut self, process: Pid, creator: LaunchId, known: Option<libc::c_long>) {
         if blocks_all_signals(process) {
             let sought = Sought { creator, known, first_call: None, query: None, has_set: false };
@@ -158,7 +166,8 @@ impl Setup {
         }
     }
 
-    /// Call when the process has unblocked its signals. Returns the creator and its `child_keeps_signal`.
+    /// Call when the process has unblocked its signals. Returns the creator and its
+    /// `child_keeps_signal`.
     fn on_unblocked(&mut self) -> Option<(LaunchId, Option<libc::c_long>)> {
         match std::mem::replace(&mut self.unblocking, Unblocking::Past) {
             Unblocking::Awaited { creator, keeps_from } => Some((creator, keeps_from)),
@@ -166,7 +175,8 @@ impl Setup {
         }
     }
 
-    /// The creator of a process that has executed a program without having stopped when it unblocked its signals.
+    /// The creator of a process that has executed a program without having stopped when it
+    /// unblocked its signals.
     pub(super) fn creator_to_forget(&self) -> Option<LaunchId> {
         match self.unblocking {
             Unblocking::Awaited { creator, .. } => Some(creator),
@@ -176,7 +186,8 @@ impl Setup {
 }
 
 impl Tracing {
-    /// Returns whether the signal is the tracer's own, by which a process stops when it unblocks its signals. It must not be delivered.
+    /// Returns whether the signal is the tracer's own, by which a process stops when it unblocks
+    /// its signals. It must not be delivered.
     pub(super) fn handle_unblocking(&mut self, tid: Pid, thread: Thread, signal: i32) -> bool {
         let Some(process) = self.processes.process(thread.launch) else {
             return false;
@@ -199,8 +210,8 @@ impl Tracing {
         true
     }
 
-    /// Returns the call that a thread enters or leaves, if it has stopped by this signal in a detour of its process. The
-    /// signal must then not be delivered.
+    /// Returns the call that a thread enters or leaves, if it has stopped by this signal in a
+    /// detour of its process. The signal must then not be delivered.
     pub(super) fn detoured_call(&mut self, tid: Pid, thread: Thread, signal: i32) -> Option<CallStop> {
         let process = self.processes.process(thread.launch)?;
         let call = process.execs.installed()?.call_at(tid, signal)?;
@@ -215,8 +226,9 @@ impl Tracing {
         Some(call)
     }
 
-    /// Lets a new process stop only at its execs instead of at all its system calls, if this is possible. Call before it
-    /// runs. Other children may use a detour in memory that the process shares, so it stays there.
+    /// Lets a new process stop only at its execs instead of at all its system calls, if this is
+    /// possible. Call before it runs. Other children may use a detour in memory that the process
+    /// shares, so it stays there.
     pub(super) fn detour_exec(&mut self, pid: Pid, launch: LaunchId) -> Option<()> {
         let process = self.processes.process(launch)?;
         let (shares_memory, has_copy) = (process.shares_memory, process.execs.installed().is_some());
@@ -230,7 +242,8 @@ impl Tracing {
         let ExecStops::Detour { detour, is_installed } = *creator_execs else {
             return None;
         };
-        // Otherwise the process would not stop in the detour, because it blocks the signal until its exec.
+        // Otherwise the process would not stop in the detour, because it blocks the signal until
+        // its exec.
         if !passes_through(pid) {
             return None;
         }
@@ -250,8 +263,8 @@ impl Tracing {
         Some(())
     }
 
-    /// Installs the detour in a process that launches repeatedly and is stopped, so that its later children have it from
-    /// the start.
+    /// Installs the detour in a process that launches repeatedly and is stopped, so that its later
+    /// children have it from the start.
     pub(super) fn install_in_creator(&mut self, creator: Pid, launch: LaunchId) {
         if let Some(process) = self.processes.process(launch)
             && let ExecStops::Detour { detour, is_installed: false } = process.execs
@@ -262,7 +275,8 @@ impl Tracing {
         }
     }
 
-    /// Removes the detours from a stopped thread's memory, because the thread will be traced no longer.
+    /// Removes the detours from a stopped thread's memory, because the thread will be traced no
+    /// longer.
     pub(super) fn remove_detour(&mut self, tid: Pid) {
         let Some(process) = self.processes.process_of(tid) else {
             return;
@@ -280,7 +294,8 @@ impl Tracing {
         }
     }
 
-    /// Call at the entry of an execve of a process in setup. If its creator's calls of execve are still sought, this is one.
+    /// Call at the entry of an execve of a process in setup. If its creator's calls of execve are
+    /// still sought, this is one.
     pub(super) fn note_exec_call(&mut self, tid: Pid, launch: LaunchId) {
         let creator = self.processes.process(launch).and_then(|process| process.creator);
         let execs = creator.and_then(|creator| self.processes.process(creator)).map(|creator| creator.execs);
@@ -298,12 +313,14 @@ impl Tracing {
         });
     }
 
-    /// Call when a process has executed a program without having stopped in its detour. Its creator's next children get none.
+    /// Call when a process has executed a program without having stopped in its detour. Its
+    /// creator's next children get none.
     pub(super) fn note_bypassed_detour(&mut self, creator: Option<LaunchId>) {
         self.change_exec_stops(creator, |execs| *execs = ExecStops::Calls(execs.installed()));
     }
 
-    /// Changes the stops of the children of a process, and of the processes with the same program that have created it.
+    /// Changes the stops of the children of a process, and of the processes with the same program
+    /// that have created it.
     fn change_exec_stops(&mut self, mut creator: Option<LaunchId>, change: impl Fn(&mut ExecStops)) {
         while let Some(process) = creator.and_then(|creator| self.processes.process(creator)) {
             change(&mut process.execs);

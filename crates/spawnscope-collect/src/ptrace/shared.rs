@@ -1,5 +1,5 @@
-//! What the recorder and the tracing thread share. Events are passed in a list rather than a channel, because the recorder takes all of them at
-//! once, and is woken only if there are many.
+//! What the recorder and the tracing thread share. Events are passed in a list rather than a
+//! channel, because the recorder takes all of them at once, and is woken only if there are many.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;

@@ -1,8 +1,10 @@
-//! How long the tracer stops each thread: from the moment at which the thread would have continued without the tracer until it continues. This
-//! is the work of the tracer, and the time that it takes to stop and to resume a thread (`stop_latency`), half of which passes before the tracer
-//! sees the stop. A thread also waits while the tracer handles another one, which takes milliseconds at the first exec of a program. The analysis
-//! takes all this off all times. Stops that follow one another closely are reported as one, unless something else about the thread is reported in
-//! between.
+//! How long the tracer stops each thread: from the moment at which the thread would have continued
+//! without the tracer until it continues. This is the work of the tracer, and the time that it
+//! takes to stop and to resume a thread (`stop_latency`), half of which passes before the tracer
+//! sees the stop. A thread also waits while the tracer handles another one, which takes
+//! milliseconds at the first exec of a program. The analysis takes all this off all times. Stops
+//! that follow one another closely are reported as one, unless something else about the thread is
+//! reported in between.
 
 use std::collections::HashMap;
 
@@ -12,7 +14,8 @@ use super::processes::Thread;
 
 /// Maximum time between two stops that are reported as one.
 const MAX_GAP: Nanos = Nanos(50_000);
-/// The handling of a stop is long from this time on. During shorter ones, it does not matter when other threads have stopped.
+/// The handling of a stop is long from this time on. During shorter ones, it does not matter when
+/// other threads have stopped.
 const LONG: Nanos = Nanos(500_000);
 /// An event that the tracer gets within this time was there before.
 const AT_ONCE: Nanos = Nanos(5_000);
@@ -57,7 +60,8 @@ impl StopTimes {
         *self.begun.entry(tid).or_insert(since)
     }
 
-    /// Returns since when something is held back that the tracer sees at `seen`, of a thread that has been running since `resumed`.
+    /// Returns since when something is held back that the tracer sees at `seen`, of a thread that
+    /// has been running since `resumed`.
     fn held_back_since(&self, resumed: Option<Nanos>, seen: Nanos) -> Nanos {
         let usual = seen.since(self.half_latency);
         let busy = self.busy_since.zip(resumed).map(|(busy, resumed)| busy.max(resumed));
@@ -69,7 +73,8 @@ impl StopTimes {
         self.begun.insert(tid, since);
     }
 
-    /// Notes that a thread continues. Returns how long it was stopped, and its stop before, if that must be reported now.
+    /// Notes that a thread continues. Returns how long it was stopped, and its stop before, if that
+    /// must be reported now.
     pub(super) fn end(&mut self, tid: Pid, thread: Thread, at: Nanos) -> Option<(Nanos, Option<Event>)> {
         let since = self.begun.remove(&tid)?;
         self.resumed.insert(tid, at);
@@ -101,7 +106,8 @@ impl StopTimes {
         std::mem::take(&mut self.ended).into_values()
     }
 
-    /// Forgets a thread that has ended or is no longer traced. Returns since when its end has been held back if the tracer sees it at `seen`.
+    /// Forgets a thread that has ended or is no longer traced. Returns since when its end has been
+    /// held back if the tracer sees it at `seen`.
     pub(super) fn forget(&mut self, tid: Pid, seen: Nanos) -> Nanos {
         self.begun.remove(&tid);
         let resumed = self.resumed.remove(&tid);

@@ -20,7 +20,8 @@ use super::tracing::Tracing;
 use crate::{ROOT, scripts};
 
 impl Tracing {
-    /// Handles the stop of a thread. The thread continues before this returns, unless its creation has not been reported yet.
+    /// Handles the stop of a thread. The thread continues before this returns, unless its creation
+    /// has not been reported yet.
     pub(super) fn handle_stop(&mut self, tid: Pid, stop: Stop) {
         let Some(thread) = self.processes.thread(tid) else {
             match stop {
@@ -68,7 +69,8 @@ impl Tracing {
         self.resume(tid, stop);
     }
 
-    /// Handles a process that has executed a program and is stopped before the program's first instruction.
+    /// Handles a process that has executed a program and is stopped before the program's first
+    /// instruction.
     fn handle_exec(&mut self, pid: Pid) {
         let at = clock::now();
         let Some(thread) = self.processes.thread(pid) else {
@@ -104,7 +106,8 @@ impl Tracing {
         if let Some(first) = self.processes.thread_mut(pid) {
             (first.is_new, first.has_exited) = (false, false);
         }
-        // The entry of the exec has shown whether the file gives privilege, but not whether a script's interpreter does.
+        // The entry of the exec has shown whether the file gives privilege, but not whether a
+        // script's interpreter does.
         let cannot_lose_privilege = self.keeps_privilege || is_judged && executed.interpreter.is_none();
         self.report(at, launch, thread.task, EventKind::Executed(executed));
         if !cannot_lose_privilege && programs::has_lost_privilege(pid) {
@@ -148,10 +151,12 @@ impl Tracing {
         }
     }
 
-    /// Handles a program that the kernel has executed without its privilege: lets the process execute it again, untraced.
+    /// Handles a program that the kernel has executed without its privilege: lets the process
+    /// execute it again, untraced.
     fn restore_privilege(&mut self, pid: Pid, path: &[u8], image: Option<&Image>) {
         let name = String::from_utf8_lossy(path).into_owned();
-        // The path may not lead to the program any more, or not without a descriptor that the exec has closed.
+        // The path may not lead to the program any more, or not without a descriptor that the exec
+        // has closed.
         let same = image.filter(|image| programs::is_executed_at(pid, &image.path));
         if same.is_some_and(|image| execute_again(pid, image.exec_arguments).is_ok()) {
             self.notify_of_privilege(&name);
@@ -164,8 +169,9 @@ impl Tracing {
         self.resume(pid, Stop::Interrupted);
     }
 
-    /// If a loader runs before the program, lets the process store the time at which the program begins. It must also stop then if its system
-    /// calls are traced from then on, or if it may execute another program in its place. Otherwise reports that the program has begun.
+    /// If a loader runs before the program, lets the process store the time at which the program
+    /// begins. It must also stop then if its system calls are traced from then on, or if it may
+    /// execute another program in its place. Otherwise reports that the program has begun.
     fn begin_load(&mut self, pid: Pid, thread: Thread, image: Option<&Image>, program: Vec<u8>) {
         let cpu = clock::cpu_time_of(pid);
         let returned = clock::now();
@@ -202,8 +208,8 @@ impl Tracing {
         self.report(returned, thread.launch, thread.task, EventKind::Loaded(loaded));
     }
 
-    /// Returns whether the signal comes from the detour that `begin_load` installed. If so, the program begins, and the signal must not be
-    /// delivered.
+    /// Returns whether the signal comes from the detour that `begin_load` installed. If so, the
+    /// program begins, and the signal must not be delivered.
     fn handle_load_end(&mut self, tid: Pid, thread: Thread, signal: i32) -> bool {
         let Some(process) = self.processes.process(thread.launch) else {
             return false;
@@ -217,7 +223,8 @@ impl Tracing {
         true
     }
 
-    /// Returns whether the signal comes from a forked shell that begins its first command. If so, it must not be delivered.
+    /// Returns whether the signal comes from a forked shell that begins its first command. If so,
+    /// it must not be delivered.
     fn handle_command(&mut self, tid: Pid, thread: Thread, signal: i32) -> bool {
         let process = self.processes.process(thread.launch);
         let begins = process.is_some_and(|process| process.program.begins_command(tid, signal));
@@ -237,8 +244,8 @@ impl Tracing {
         }
     }
 
-    /// Reports how long the loader of a process has run, unless this was reported before. The process's memory is read. `is_last`: whether
-    /// this is no longer possible later.
+    /// Reports how long the loader of a process has run, unless this was reported before. The
+    /// process's memory is read. `is_last`: whether this is no longer possible later.
     pub(super) fn report_load(&mut self, launch: LaunchId, is_last: bool) {
         let process = self.processes.process(launch);
         let Some((pid, loading)) = process.and_then(|process| Some((process.pid, process.loading.as_ref()?))) else {
@@ -391,7 +398,8 @@ fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: 
     }
 }
 
-/// Returns the arguments of a program whose stack cannot be read, such as one of another architecture.
+/// Returns the arguments of a program whose stack cannot be read, such as one of another
+/// architecture.
 fn arguments_from_proc(pid: Pid) -> (Vec<u8>, u64) {
     let mut argv = procfs::arguments(pid).join(&0);
     argv.push(0);
@@ -399,7 +407,8 @@ fn arguments_from_proc(pid: Pid) -> (Vec<u8>, u64) {
     (argv, bytes)
 }
 
-/// Returns the CPU time of a thread that is about to end. A process's CPU clock counts all its threads.
+/// Returns the CPU time of a thread that is about to end. A process's CPU clock counts all its
+/// threads.
 fn cpu_of_thread(pid: Pid, tid: Pid) -> Option<Nanos> {
     let text = std::fs::read_to_string(format!("/proc/{}/task/{}/schedstat", pid.0, tid.0)).ok()?;
     text.split(' ').next()?.parse().ok().map(Nanos)

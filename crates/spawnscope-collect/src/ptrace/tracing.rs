@@ -27,16 +27,19 @@ use super::waits::Waits;
 use crate::untraced::UntracedProcesses;
 use crate::{ROOT, Settings};
 
-/// Time without an event after which threads that stopped before their creation was reported (`early`) are recorded without it.
+/// Time without an event after which threads that stopped before their creation was reported
+/// (`early`) are recorded without it.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How long the thread still handles pending events once it should detach. New events must not prevent it from detaching.
+/// How long the thread still handles pending events once it should detach. New events must not
+/// prevent it from detaching.
 const LAST_EVENTS_TIMEOUT: Duration = Duration::from_millis(50);
 
 pub(super) struct Tracing {
     pub(super) tracer: Tracer,
     pub(super) processes: Processes,
-    /// Threads that stopped before their creation was reported, and the times of these stops. They stay stopped until it is reported.
+    /// Threads that stopped before their creation was reported, and the times of these stops. They
+    /// stay stopped until it is reported.
     pub(super) early: HashMap<Pid, Nanos>,
     pub(super) interpreters: Interpreters,
     pub(super) tracers: Tracers,
@@ -48,8 +51,8 @@ pub(super) struct Tracing {
     pub(super) traces_setup: bool,
     pub(super) counts_waits: bool,
     pub(super) keeps_privilege: bool,
-    /// The paths of programs and interpreters that have executed another program in their place. They stop when they begin, because their memory is gone
-    /// when the exec is seen.
+    /// The paths of programs and interpreters that have executed another program in their place.
+    /// They stop when they begin, because their memory is gone when the exec is seen.
     pub(super) replaced: HashSet<Vec<u8>>,
     /// Where programs call execve, as seen so far.
     pub(super) exec_points: Vec<ExecPoint>,
@@ -64,7 +67,8 @@ pub(super) struct Tracing {
 impl Tracing {
     /// Starts to trace the held command.
     ///
-    /// Does not set `Options::KILL_ON_EXIT`, so that the command continues untraced if the recorder is killed.
+    /// Does not set `Options::KILL_ON_EXIT`, so that the command continues untraced if the recorder
+    /// is killed.
     pub(super) fn seize(
         command: Pid,
         shared: Arc<Shared>,
@@ -72,7 +76,6 @@ impl Tracing {
         settings: &Settings,
         interpreters: Interpreters,
     ) -> io::Result<Tracing> {
-        let stop_times = StopTimes::new(stop_latency());
         let mut tracer = Tracer::new();
         let options = Options::CREATION | Options::EXEC | Options::EXITING | Options::SYSTEM_CALLS;
         tracer.seize(command, options)?;
@@ -80,7 +83,7 @@ impl Tracing {
         let setup = settings.failed_execs.then(Setup::default);
         processes.add_process(ROOT, Process { setup, ..Process::new(command) });
         if settings.failed_execs {
-            // A thread must be stopped before its system calls can be traced. The held command blocks in a read, which the kernel restarts.
+            // System calls are traced from a stop on. The kernel restarts the held command's read.
             tracer.interrupt_all();
         }
         Ok(Tracing {
@@ -97,7 +100,7 @@ impl Tracing {
             keeps_privilege: programs::traced_programs_keep_privilege(),
             replaced: HashSet::new(),
             exec_points: Vec::new(),
-            stop_times,
+            stop_times: StopTimes::new(stop_latency()),
             shared,
             children,
             events: Vec::new(),
@@ -109,7 +112,8 @@ impl Tracing {
     pub(super) fn run(mut self) {
         let mut deadline = None;
         while !self.is_over() {
-            // Read this before the events, because what happened before the request belongs to the recording.
+            // Read this before the events, because what happened before the request belongs to the
+            // recording.
             let should_detach = self.shared.should_detach.load(Ordering::Acquire);
             let asked = clock::now();
             let event = if should_detach { self.tracer.next_event() } else { self.await_event() };
@@ -154,7 +158,8 @@ impl Tracing {
         self.processes.is_empty() && self.early.is_empty() && (self.is_detaching || self.untraced.is_empty())
     }
 
-    /// Returns the next event. Waits for it in a single system call if there is nothing else to wait for.
+    /// Returns the next event. Waits for it in a single system call if there is nothing else to
+    /// wait for.
     fn await_event(&mut self) -> Option<Traced> {
         if self.early.is_empty() && self.untraced.is_empty() {
             self.tracer.await_event()
@@ -229,7 +234,8 @@ impl Tracing {
         self.tracer.resume(thread, how);
     }
 
-    /// Detaches from a stopped thread. If its loader has not finished yet, the end of loading remains unknown.
+    /// Detaches from a stopped thread. If its loader has not finished yet, the end of loading
+    /// remains unknown.
     fn release(&mut self, thread: Pid, stop: Stop) {
         self.remove_detour(thread);
         self.end_stop(thread);
@@ -244,7 +250,8 @@ impl Tracing {
         self.launchers.forget(thread);
     }
 
-    /// Releases a tracer that has just executed its program. It waits until the processes that its arguments name are released, too.
+    /// Releases a tracer that has just executed its program. It waits until the processes that its
+    /// arguments name are released, too.
     pub(super) fn leave_tracer(&mut self, tracer: Pid, name: &str) {
         self.notify(format!(
             "{name} traces processes itself (or its leak sanitizer does), but a process can have only one tracer: what {name} launches is not \

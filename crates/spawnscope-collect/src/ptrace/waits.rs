@@ -1,14 +1,17 @@
-//! Waits of launching threads for their children. When a child has ended, its parent gets SIGCHLD and stops for it. The parent's registers
-//! then show the call in which it waited, and the child that this call has reaped. The scheduler's counters (schedstat) show how long the
-//! thread was off its CPU since it launched, and how often. A wait is reported only if it was the only one, because the lengths and causes of
-//! several waits are unknown.
+//! Waits of launching threads for their children. When a child has ended, its parent gets SIGCHLD
+//! and stops for it. The parent's registers then show the call in which it waited, and the child
+//! that this call has reaped. The scheduler's counters (schedstat) show how long the thread was off
+//! its CPU since it launched, and how often. A wait is reported only if it was the only one,
+//! because the lengths and causes of several waits are unknown.
 //!
-//! Some parents do not stop for SIGCHLD, and each write of a child ends a read of the child's output. Therefore the parent is also examined
-//! when a child begins to exit. If it is then blocked in a call that the end of the child ends, it waits until the child has ended. All its
-//! waits since its last stop are reported as one if it has hardly run in between. In the same way, a parent may wait for the exec of its
-//! child: it reads a pipe that the exec closes.
+//! Some parents do not stop for SIGCHLD, and each write of a child ends a read of the child's
+//! output. Therefore the parent is also examined when a child begins to exit. If it is then blocked
+//! in a call that the end of the child ends, it waits until the child has ended. All its waits
+//! since its last stop are reported as one if it has hardly run in between. In the same way, a
+//! parent may wait for the exec of its child: it reads a pipe that the exec closes.
 //!
-//! A parent that sleeps when a child ends sleeps on after its stop. Its sleep is reported at its next stop.
+//! A parent that sleeps when a child ends sleeps on after its stop. Its sleep is reported at its
+//! next stop.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -21,12 +24,13 @@ use super::blocked::{self, EndedBy};
 use super::counters::{Counters, read_counters};
 use super::idle::EndedWriters;
 
-/// Minimum length of a wait that is reported, in nanoseconds. A shorter one cannot be distinguished from the stops of the thread.
+/// Minimum length of a wait that is reported, in nanoseconds. A shorter one cannot be distinguished
+/// from the stops of the thread.
 pub(super) const MIN_OFF_NS: u64 = 100_000;
 /// Maximum number of threads whose counters are read, each through a file that stays open.
 const MAX_THREADS: usize = 64;
-/// A wait is assumed to end at the stop if, since its last stop, the thread was running or runnable for at most this long, or for at most
-/// 1/`RUNNABLE_DIVISOR` of the time since the wait began.
+/// A wait is assumed to end at the stop if, since its last stop, the thread was running or runnable
+/// for at most this long, or for at most 1/`RUNNABLE_DIVISOR` of the time since the wait began.
 const MAX_RUNNABLE_NS: u64 = 500_000;
 const RUNNABLE_DIVISOR: u64 = 20;
 
@@ -36,7 +40,8 @@ struct LaunchingThread {
     /// The counters at the current stop, once they were read.
     at_this_stop: Cell<Option<Counters>>,
     at_last_stop: Counters,
-    /// The vfork children created since the last stop that have not yet executed a program, with the times of their creation.
+    /// The vfork children created since the last stop that have not yet executed a program, with
+    /// the times of their creation.
     vfork_children: HashMap<Pid, Nanos>,
     /// Total length of the thread's waits for such children since the last stop.
     vfork_wait_ns: u64,
@@ -47,7 +52,8 @@ struct LaunchingThread {
     call: Option<File>,
     /// Whether its process handles SIGCHLD, once this has been examined.
     handles_signal: Option<bool>,
-    /// The children that have begun to exit since the last stop, while the thread was waiting for them.
+    /// The children that have begun to exit since the last stop, while the thread was waiting for
+    /// them.
     awaited: Vec<AwaitedChild>,
     /// The child that has begun to execute a program while the thread was reading a pipe.
     executing: Option<AwaitedChild>,
@@ -69,7 +75,8 @@ struct AwaitedChild {
 #[derive(Clone, Copy, Debug)]
 struct Sleep {
     call: Syscall,
-    /// How often the thread has got a CPU since the last stop, only to stop for the ends of children.
+    /// How often the thread has got a CPU since the last stop, only to stop for the ends of
+    /// children.
     interruptions: u64,
 }
 
@@ -81,12 +88,14 @@ pub(super) struct Waits {
     /// The process and the thread that have created each running process.
     parents: HashMap<Pid, (Pid, Pid)>,
     pub(super) ended_writers: EndedWriters,
-    /// The thread whose stop is being handled, and since when it would have continued without the tracer.
+    /// The thread whose stop is being handled, and since when it would have continued without the
+    /// tracer.
     pub(super) stopped: Option<(Pid, Nanos)>,
 }
 
 impl Waits {
-    /// Call when a thread is stopped because it has created a process. Returns its CPU time since its last stop, if it is known.
+    /// Call when a thread is stopped because it has created a process. Returns its CPU time since
+    /// its last stop, if it is known.
     pub(super) fn on_launch(&mut self, process: Pid, thread: Pid, child: Pid, is_spawn: bool) -> Option<Nanos> {
         let before = self.threads.get(&thread).map(|watched| watched.at_last_stop.ran);
         let watched = self.restart(process, thread)?;
@@ -99,7 +108,8 @@ impl Waits {
         worked
     }
 
-    /// Call when a process has executed a program or ended, so that a parent that is blocked in vfork continues.
+    /// Call when a process has executed a program or ended, so that a parent that is blocked in
+    /// vfork continues.
     pub(super) fn on_parent_released(&mut self, child: Pid, at: Nanos) {
         let Some(creator) = self.creators.remove(&child) else {
             return;
@@ -120,8 +130,8 @@ impl Waits {
         }
     }
 
-    /// Reads the counters of a thread. They do not change while it is stopped, so that those of a stopped thread are from the beginning of its
-    /// stop.
+    /// Reads the counters of a thread. They do not change while it is stopped, so that those of a
+    /// stopped thread are from the beginning of its stop.
     fn read(&self, thread: Pid) -> Option<Counters> {
         let counters = self.threads.get(&thread)?.counters()?;
         Some(counters.at_beginning_of(self.stopped.filter(|(stopped, _)| *stopped == thread)))
@@ -161,7 +171,8 @@ impl Waits {
         }
     }
 
-    /// Returns the thread that has created a process, and the call that it is blocked in, if `ended_by` returns how the call will end.
+    /// Returns the thread that has created a process, and the call that it is blocked in, if
+    /// `ended_by` returns how the call will end.
     fn blocked_parent(
         &mut self,
         child: Pid,
@@ -177,7 +188,8 @@ impl Waits {
         Some((watched, AwaitedChild { child, call, ended_by, counters }))
     }
 
-    /// Call when a process has executed a program. Returns the thread that has waited for that, and the slice of this wait.
+    /// Call when a process has executed a program. Returns the thread that has waited for that, and
+    /// the slice of this wait.
     pub(super) fn on_executed(&mut self, child: Pid, task: TaskId, at: Nanos) -> Option<(Pid, Slice)> {
         let (_, thread) = *self.parents.get(&child)?;
         let watched = self.threads.get_mut(&thread)?;
@@ -188,7 +200,8 @@ impl Waits {
         Some((thread, slice?))
     }
 
-    /// Call when a process has ended. Returns the thread that has waited for it, and the slice of this wait.
+    /// Call when a process has ended. Returns the thread that has waited for it, and the slice of
+    /// this wait.
     pub(super) fn on_end(&mut self, child: Pid, task: Option<TaskId>, at: Nanos) -> Option<(Pid, Slice)> {
         let (_, thread) = self.parents.remove(&child)?;
         let watched = self.threads.get_mut(&thread)?;
@@ -218,7 +231,8 @@ impl Waits {
         self.parents.remove(&thread);
     }
 
-    /// Reads the counters of a stopped thread. The length of its next wait is measured from then on.
+    /// Reads the counters of a stopped thread. The length of its next wait is measured from then
+    /// on.
     fn restart(&mut self, process: Pid, thread: Pid) -> Option<&mut LaunchingThread> {
         let is_full = self.threads.len() >= MAX_THREADS;
         let stopped = self.stopped.filter(|(stopped, _)| *stopped == thread);
@@ -239,8 +253,8 @@ impl Waits {
         }
     }
 
-    /// Returns the slice of a stopped thread's wait if there was exactly one since its last stop, whether the wait certainly ended just before
-    /// this stop, and the time of this stop.
+    /// Returns the slice of a stopped thread's wait if there was exactly one since its last stop,
+    /// whether the wait certainly ended just before this stop, and the time of this stop.
     pub(super) fn wait_since_last_stop(&mut self, thread: Pid) -> Option<(Slice, bool, Nanos)> {
         let now = self.read(thread)?;
         let watched = self.threads.get_mut(&thread)?;
@@ -270,7 +284,8 @@ impl Waits {
         watched.sleep = sleep.or(Some(Sleep { call, interruptions: 0 }));
     }
 
-    /// Returns the slice of a stopped thread's sleep since its last stop, when it ended, and the children that were reaped after it.
+    /// Returns the slice of a stopped thread's sleep since its last stop, when it ended, and the
+    /// children that were reaped after it.
     pub(super) fn sleep_since_last_stop(&self, thread: Pid) -> Option<(Slice, Nanos, Vec<Pid>)> {
         let watched = self.threads.get(&thread)?;
         let sleep = watched.sleep?;
@@ -288,7 +303,8 @@ impl Waits {
         Some((slice?, Nanos(now.at.0.saturating_sub(shift)), gone.copied().collect()))
     }
 
-    /// Returns the time off the CPU of a stopped thread since its last stop as one wait; `None` if the thread has launched nothing yet.
+    /// Returns the time off the CPU of a stopped thread since its last stop as one wait; `None` if
+    /// the thread has launched nothing yet.
     pub(super) fn time_off_since_last_stop(&self, thread: Pid) -> Option<Option<Slice>> {
         let watched = self.threads.get(&thread)?;
         Some(self.read(thread).and_then(|now| watched.time_off(&now)).map(|(slice, ..)| slice))
@@ -328,8 +344,8 @@ impl LaunchingThread {
         self.ended.clear();
     }
 
-    /// Returns the slice of a wait that a child has ended, if the thread has hardly run since its last stop. Its next wait is measured from then
-    /// on.
+    /// Returns the slice of a wait that a child has ended, if the thread has hardly run since its
+    /// last stop. Its next wait is measured from then on.
     fn end_wait(&mut self, awaited: AwaitedChild, task: TaskId, at: Nanos) -> Option<Slice> {
         let now = Counters { at, ..awaited.counters };
         let slice = self.wait_for_child(&now);
@@ -339,20 +355,23 @@ impl LaunchingThread {
         Some(Slice { syscall: awaited.call, wake, ..slice? })
     }
 
-    /// Returns the wait between the last stop and this one, if it was the only one apart from waits for vfork children.
+    /// Returns the wait between the last stop and this one, if it was the only one apart from waits
+    /// for vfork children.
     fn single_wait(&self, now: &Counters) -> Option<Slice> {
         // The thread gets a CPU once when the tracer resumes it, and once after each wait.
         let (slice, arrivals, _) = self.time_off(now)?;
         (arrivals == 2).then_some(slice)
     }
 
-    /// Returns the wait between the last stop and the end of a child, for which the thread is still waiting.
+    /// Returns the wait between the last stop and the end of a child, for which the thread is still
+    /// waiting.
     fn wait_for_child(&self, now: &Counters) -> Option<Slice> {
         let (slice, arrivals, ran) = self.time_off(now)?;
         (arrivals <= 1 || is_short(ran, now.at.since(slice.off).0)).then_some(slice)
     }
 
-    /// Returns all time off the CPU since the last stop as one wait at the end, how often the thread got a CPU, and how long it ran.
+    /// Returns all time off the CPU since the last stop as one wait at the end, how often the
+    /// thread got a CPU, and how long it ran.
     fn time_off(&self, now: &Counters) -> Option<(Slice, u64, u64)> {
         let arrivals = now.arrivals.checked_sub(self.at_last_stop.arrivals + self.vfork_waits)?;
         let ran = now.ran.checked_sub(self.at_last_stop.ran)?;
@@ -371,7 +390,8 @@ impl LaunchingThread {
     }
 }
 
-/// Whether a time on CPUs or in the run queue is short, compared with a wait. Both are in nanoseconds.
+/// Whether a time on CPUs or in the run queue is short, compared with a wait. Both are in
+/// nanoseconds.
 fn is_short(runnable: u64, wait: u64) -> bool {
     runnable <= MAX_RUNNABLE_NS.max(wait / RUNNABLE_DIVISOR)
 }

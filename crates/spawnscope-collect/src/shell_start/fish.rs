@@ -1,6 +1,7 @@
-//! Follows which lines a fish executes. Its memory does not show them: fish exports nothing. Instead, fish is started with
-//! `fish_trace`, and writes each statement when it begins, indented by its depth. A trace has neither files nor lines, but
-//! `source FILE`, and the words of each statement, which are looked for in that file.
+//! Follows which lines a fish executes. Its memory does not show them: fish exports nothing.
+//! Instead, fish is started with `fish_trace`, and writes each statement when it begins, indented
+//! by its depth. A trace has neither files nor lines, but `source FILE`, and the words of each
+//! statement, which are looked for in that file.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -13,14 +14,16 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{MemfdFlags, memfd_create};
 use spawnscope_data::event::{Frame, Language};
 
-/// The statements of a file, or of a function, are deeper by this than its call. Blocks and substitutions are deeper by one.
+/// The statements of a file, or of a function, are deeper by this than its call. Blocks and
+/// substitutions are deeper by one.
 const DEPTH_OF_CALL: usize = 2;
 /// Larger files are not read.
 const MAX_BYTES: u64 = 1 << 20;
 
 pub(super) struct Trace {
     trace: File,
-    /// Where fish writes a profile when it has read its start-up files. Only the time at which it does so is of interest.
+    /// Where fish writes a profile when it has read its start-up files. Only the time at which it
+    /// does so is of interest.
     profile: File,
     has_started_up: bool,
     /// The beginning of a line whose end is not written yet.
@@ -153,8 +156,9 @@ impl Trace {
         self.stack.push(Statement { depth, text: text.to_owned(), call, line, inner_line: None });
     }
 
-    /// Returns the line of a statement: the one with the most of its words, from the last known one on. The end of a block and an
-    /// evaluated text are not found; they count for the statement before or around them.
+    /// Returns the line of a statement: the one with the most of its words, from the last known one
+    /// on. The end of a block and an evaluated text are not found; they count for the statement
+    /// before or around them.
     fn line(&mut self, file: &[u8], call: usize, text: &str) -> Option<usize> {
         let lines = self.files.entry(file.to_vec()).or_insert_with(|| read_lines(file));
         let name = sourced(&self.stack[call].text).is_none().then(|| self.stack[call].text.split(' ').next());
@@ -180,7 +184,8 @@ fn sourced(text: &str) -> Option<&str> {
     text.strip_prefix("source ").or_else(|| text.strip_prefix(". "))
 }
 
-/// Returns how many words of a statement a line of a file has; 0 if it lacks the command. Variables are expanded in the statement.
+/// Returns how many words of a statement a line of a file has; 0 if it lacks the command. Variables
+/// are expanded in the statement.
 fn score(line: &str, statement: &str) -> usize {
     let mut words = statement.split(' ');
     let command = words.next().unwrap_or_default();

@@ -76,8 +76,8 @@ impl Observer<'_> {
         if frames.iter().any(|frame| frame.file.is_some()) { frames } else { Vec::new() }
     }
 
-    /// Returns the lines at which a shell that waits for input asks for it; none at its prompt. The trace of a fish goes on until
-    /// the next statement.
+    /// Returns the lines at which a shell that waits for input asks for it; none at its prompt. The
+    /// trace of a fish goes on until the next statement.
     pub(super) fn asking_frames(&mut self) -> Vec<Frame> {
         let frames = self.frames();
         if self.trace.as_ref().is_some_and(|trace| !trace.is_asking()) { Vec::new() } else { frames }

@@ -1,4 +1,5 @@
-//! Limits how much of a file is read. The recorded program may have made the file, and a sparse or compressed file can claim any size.
+//! Limits how much of a file is read. The recorded program may have made the file, and a sparse or
+//! compressed file can claim any size.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -6,7 +7,8 @@ use std::ops::Range;
 
 use object::{ReadCache, ReadRef};
 
-/// The limit for reading one file, and for decompressing one of its sections: several times the size of the unwind tables of a browser.
+/// The limit for reading one file, and for decompressing one of its sections: several times the
+/// size of the unwind tables of a browser.
 pub(super) const MAX_BYTES: u64 = 256 << 20;
 
 /// A file from which only a limited number of bytes can be read.
@@ -36,7 +38,8 @@ impl<'c> ReadRef<'c> for BoundedFile<'c> {
         Ok(bytes)
     }
 
-    /// Reads up to a delimiter. This is not counted, because the cache itself stops after a few thousand bytes.
+    /// Reads up to a delimiter. This is not counted, because the cache itself stops after a few
+    /// thousand bytes.
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'c [u8], ()> {
         self.cache.read_bytes_at_until(range, delimiter)
     }

@@ -1,5 +1,5 @@
-//! Opens the files whose code processes run, as the processes see them, and checks that a file is the one that was mapped. If a file was
-//! replaced, functions have no names rather than wrong ones.
+//! Opens the files whose code processes run, as the processes see them, and checks that a file is
+//! the one that was mapped. If a file was replaced, functions have no names rather than wrong ones.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -12,14 +12,15 @@ use super::mappings::{FileId, Mapping};
 use crate::inode;
 use spawnscope_data::event::Pid;
 
-/// Opens the file of a mapping for reading. While the process is alive, opens the file as the process sees it.
+/// Opens the file of a mapping for reading. While the process is alive, opens the file as the
+/// process sees it.
 pub(super) fn open(pid: Pid, mapping: &Mapping) -> Option<File> {
     let handle = find_handle(pid, mapping)?;
     File::open(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()
 }
 
-/// Adds the modification time to the identity of a mapping's file, to distinguish it from other files with the same inode number.
-/// /proc/PID/maps does not report this time.
+/// Adds the modification time to the identity of a mapping's file, to distinguish it from other
+/// files with the same inode number. /proc/PID/maps does not report this time.
 pub(super) fn add_modification_time(pid: Pid, mapping: &mut Mapping) {
     let modified = find_handle(pid, mapping).and_then(|handle| modification_time(&handle));
     if let Some(file) = &mut mapping.file {
@@ -27,7 +28,8 @@ pub(super) fn add_modification_time(pid: Pid, mapping: &mut Mapping) {
     }
 }
 
-/// Finds the file of a mapping without opening it for reading: opening a device or a pipe may have side effects.
+/// Finds the file of a mapping without opening it for reading: opening a device or a pipe may have
+/// side effects.
 fn find_handle(pid: Pid, mapping: &Mapping) -> Option<File> {
     let mapped = mapping.file.as_ref()?;
     let path = Path::new(OsStr::from_bytes(&mapped.path));

@@ -8,8 +8,8 @@ use blazesym::symbolize::{Input, Symbolizer};
 
 use spawnscope_data::event::{Frame, Language};
 
-/// The function in which a thread leaves its CPU. The frames inwards of this function are the thread switch and the BPF programs that
-/// reported it.
+/// The function in which a thread leaves its CPU. The frames inwards of this function are the
+/// thread switch and the BPF programs that reported it.
 const SWITCH: &[u8] = b"__schedule";
 
 /// Finds the names of kernel functions.
@@ -20,8 +20,8 @@ pub(super) struct KernelNames {
 }
 
 impl KernelNames {
-    /// Returns the frame at a kernel address, which is a return address if `is_return`. The frame has no name if the kernel hides its
-    /// addresses.
+    /// Returns the frame at a kernel address, which is a return address if `is_return`. The frame
+    /// has no name if the kernel hides its addresses.
     pub(super) fn frame(&self, address: u64, is_return: bool) -> Frame {
         let symbolizer = self.symbolizer.get_or_init(Symbolizer::new);
         // Do not use a kernel image on disk, because it may not be the running kernel.

@@ -1,4 +1,5 @@
-//! The executable mappings of processes. BPF programs report them, or else they are read from /proc.
+//! The executable mappings of processes. BPF programs report them, or else they are read from
+//! /proc.
 
 use std::fs;
 use std::rc::Rc;
@@ -11,13 +12,15 @@ use spawnscope_data::event::Pid;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ImageId(pub(crate) u64);
 
-/// Identifies a file and its version: a new file may soon reuse the inode number, so the modification time is part of it.
+/// Identifies a file and its version: a new file may soon reuse the inode number, so the
+/// modification time is part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileId {
     /// The device of the file system, encoded as in the kernel: major << 20 | minor.
     pub(crate) device: u32,
     pub(crate) inode: u64,
-    /// The modification time in nanoseconds since 1970. If `None`, it is unknown, and any file with this inode number may be the file.
+    /// The modification time in nanoseconds since 1970. If `None`, it is unknown, and any file with
+    /// this inode number may be the file.
     pub(crate) modified: Option<u64>,
 }
 
@@ -67,7 +70,8 @@ impl Image {
     }
 }
 
-/// Reads the executable mappings of a process, if it still runs the program whose stack exec put at `start_stack`. The result is never empty.
+/// Reads the executable mappings of a process, if it still runs the program whose stack exec put at
+/// `start_stack`. The result is never empty.
 pub(super) fn read(pid: Pid, start_stack: u64) -> Option<Vec<Mapping>> {
     let maps = fs::read(format!("/proc/{}/maps", pid.0)).ok()?;
     let mut mappings: Vec<Mapping> = maps.split(|&byte| byte == b'\n').filter_map(parse_mapping).collect();
@@ -77,7 +81,8 @@ pub(super) fn read(pid: Pid, start_stack: u64) -> Option<Vec<Mapping>> {
     (is_same_program && !mappings.is_empty()).then_some(mappings)
 }
 
-/// Returns `startstack` of /proc/PID/stat, which is field 28, counted from 1. The process name, an earlier field, may contain any character.
+/// Returns `startstack` of /proc/PID/stat, which is field 28, counted from 1. The process name, an
+/// earlier field, may contain any character.
 pub(super) fn stack_of_program(pid: Pid) -> Option<u64> {
     let stat = fs::read(format!("/proc/{}/stat", pid.0)).ok()?;
     let name_end = stat.iter().rposition(|&byte| byte == b')')?;
@@ -85,8 +90,8 @@ pub(super) fn stack_of_program(pid: Pid) -> Option<u64> {
     fields.split_ascii_whitespace().nth(25)?.parse().ok()
 }
 
-/// Parses a line such as `5583a000-5583b000 r-xp 00001000 fe:01 1234    /usr/bin/x (deleted)`. Returns `None` if the mapping is not
-/// executable.
+/// Parses a line such as `5583a000-5583b000 r-xp 00001000 fe:01 1234    /usr/bin/x (deleted)`.
+/// Returns `None` if the mapping is not executable.
 fn parse_mapping(line: &[u8]) -> Option<Mapping> {
     let mut fields = line.splitn(6, |&byte| byte == b' ');
     let mut texts = fields.by_ref().map_while(|field| std::str::from_utf8(field).ok());

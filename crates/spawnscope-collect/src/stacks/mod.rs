@@ -1,8 +1,10 @@
-//! Turns the stacks that a collector copies into native call chains. `mappings` says which file's code is mapped where. `files` opens the
-//! files as the process sees them, and `opener` does so without delay. `bounded` limits how much of a file is read, and `modules` caches the
-//! open files. `tables` reads their unwind tables, with which `unwind` walks a stack. `symbols` finds the names of functions in files,
-//! and `kernel` those of kernel code. Code that a process generates has no names. This file owns the threads that do all this, so that the
-//! reading of events is not delayed.
+//! Turns the stacks that a collector copies into native call chains. `mappings` says which file's
+//! code is mapped where. `files` opens the files as the process sees them, and `opener` does so
+//! without delay. `bounded` limits how much of a file is read, and `modules` caches the open files.
+//! `tables` reads their unwind tables, with which `unwind` walks a stack. `symbols` finds the names
+//! of functions in files, and `kernel` those of kernel code. Code that a process generates has no
+//! names. This file owns the threads that do all this, so that the reading of events is not
+//! delayed.
 
 mod bounded;
 mod files;
@@ -38,13 +40,16 @@ use spawnscope_data::event::{Event, LaunchId, Nanos, Pid, TaskId};
 /// The input of the threads that open files and unwind stacks.
 #[derive(Debug)]
 pub(super) enum StackInput {
-    /// One executable mapping of an image. All mappings of an image precede the launch stacks that need them, or precede `ImageEnd`.
+    /// One executable mapping of an image. All mappings of an image precede the launch stacks that
+    /// need them, or precede `ImageEnd`.
     Mapping { image: ImageId, pid: Pid, mapping: Mapping },
     /// A stack. The stack of a sample may precede its image.
     Stack(Box<CopiedStack>),
-    /// The end of the mappings of an image that earlier samples refer to. `is_complete`: all mappings could be reported.
+    /// The end of the mappings of an image that earlier samples refer to. `is_complete`: all
+    /// mappings could be reported.
     ImageEnd { image: ImageId, is_complete: bool },
-    /// The mappings of an image must be read now, because the process is about to wait, and may end after the wait.
+    /// The mappings of an image must be read now, because the process is about to wait, and may end
+    /// after the wait.
     UnreadImage { image: ImageId, pid: Pid, start_stack: u64 },
     /// The file of a mapping that follows. It is added by `opener`.
     File { id: FileId, file: File },
@@ -87,8 +92,8 @@ pub(super) struct Sample {
     pub(super) has_user_part: bool,
 }
 
-/// Maximum number of copied bytes that wait to be unwound: enough for a few seconds of very many launches, while large debug information is
-/// read.
+/// Maximum number of copied bytes that wait to be unwound: enough for a few seconds of very many
+/// launches, while large debug information is read.
 const MAX_WAITING_BYTES: usize = 256 << 20;
 
 /// Maximum number of open files that the worker has not taken yet.
@@ -99,7 +104,8 @@ const MAX_WAITING_FILES: usize = 200;
 pub(super) enum MappingSource {
     /// The BPF programs, when a stack is copied.
     Kernel,
-    /// The recorder, from /proc, soon after a stack is copied. The process may have ended before that.
+    /// The recorder, from /proc, soon after a stack is copied. The process may have ended before
+    /// that.
     Recorder,
 }
 
@@ -110,12 +116,13 @@ struct SharedCounts {
     bytes: AtomicUsize,
     /// Number of open files that the worker has not taken yet.
     files: AtomicUsize,
-    /// Number of stacks of launches that were dropped because the process had ended before its mappings were read.
+    /// Number of stacks of launches that were dropped because the process had ended before its
+    /// mappings were read.
     unreadable: AtomicU64,
 }
 
-/// Threads that turn stacks into `Called` and `Sampled` events. One opens files at once, because processes may end soon; the other
-/// unwinds and finds names without time pressure.
+/// Threads that turn stacks into `Called` and `Sampled` events. One opens files at once, because
+/// processes may end soon; the other unwinds and finds names without time pressure.
 pub(super) struct Unwinder {
     sender: Option<Sender<StackInput>>,
     events: Receiver<Event>,
@@ -145,7 +152,8 @@ impl Unwinder {
         Ok(Unwinder { sender: Some(sender), events, threads: vec![opener, worker], counts, stacks: 0, chains: 0 })
     }
 
-    /// Passes input to the threads, without blocking. A stack is lost if too many bytes are already waiting.
+    /// Passes input to the threads, without blocking. A stack is lost if too many bytes are already
+    /// waiting.
     pub(super) fn send(&mut self, input: StackInput) {
         let bytes = input.bytes();
         self.stacks += u64::from(matches!(input, StackInput::Stack(_)));
@@ -170,13 +178,14 @@ impl Unwinder {
     pub(super) fn finish(&mut self) {
         self.sender = None;
         for thread in self.threads.drain(..) {
-            // A thread can fail only by a panic. Its chains are then missing, so their stacks count as lost.
+            // A thread can fail only by a panic. Its chains are then missing, so their stacks count
+            // as lost.
             let _ = thread.join();
         }
     }
 
-    /// Returns the number of stacks that have no chain, not even a truncated one, although their mappings were known. The number is correct
-    /// only after `finish` and `drain`.
+    /// Returns the number of stacks that have no chain, not even a truncated one, although their
+    /// mappings were known. The number is correct only after `finish` and `drain`.
     pub(super) fn lost_stacks(&self) -> u64 {
         self.stacks - self.chains - self.counts.unreadable.load(Ordering::Relaxed)
     }

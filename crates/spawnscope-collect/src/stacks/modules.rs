@@ -117,7 +117,8 @@ impl Modules {
 
     /// Returns the file of a mapping. Opens it if necessary.
     pub(super) fn get_or_open(&mut self, pid: Pid, mapping: &Mapping) -> Option<Rc<Module>> {
-        // Without the modification time, the known file may be an earlier one with the same inode number.
+        // Without the modification time, the known file may be an earlier one with the same inode
+        // number.
         let mapped = mapping.file.as_ref().filter(|file| file.id.modified.is_some())?;
         let file = match self.files.get(&mapped.id) {
             Some(FileState::Used(module)) => return Some(Rc::clone(module)),
@@ -149,7 +150,8 @@ mod tests {
     use super::super::mappings::{self, Image, stack_of_program};
     use super::*;
 
-    /// Creates an ELF file with one section of `bytes` bytes, which begins with `data` and continues with a hole.
+    /// Creates an ELF file with one section of `bytes` bytes, which begins with `data` and
+    /// continues with a hole.
     fn elf_file(name: &str, flags: u64, bytes: u64, data: &[u8]) -> File {
         const HEADER: u64 = 64;
         let names = [b"\0", name.as_bytes(), b"\0.shstrtab\0"].concat();
@@ -197,7 +199,8 @@ mod tests {
         assert!(!has_debug_frame(elf_file(".debug_frame", 0, MAX_BYTES + 1, b"")));
     }
 
-    /// Returns a compressed section: a zstd frame (RFC 8878) with a window of 128 KiB, whose blocks repeat a single byte.
+    /// Returns a compressed section: a zstd frame (RFC 8878) with a window of 128 KiB, whose blocks
+    /// repeat a single byte.
     fn compressed(blocks: u32) -> Vec<u8> {
         const BLOCK: u32 = 128 << 10;
         let bytes = u64::from(blocks) * u64::from(BLOCK);

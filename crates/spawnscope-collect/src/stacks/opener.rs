@@ -1,5 +1,5 @@
-//! Reads what is lost when a process ends: its mappings, if the BPF programs cannot report them, and the mapped files. The thread does
-//! nothing else, so it lags by one process at most.
+//! Reads what is lost when a process ends: its mappings, if the BPF programs cannot report them,
+//! and the mapped files. The thread does nothing else, so it lags by one process at most.
 
 use std::sync::atomic::Ordering;
 
@@ -40,14 +40,14 @@ impl Opener {
         }
     }
 
-    /// Whether the stack's mappings must precede the stack, so that they must be read now if they were not reported. If the kernel reports
-    /// mappings, those of a sample may follow it.
+    /// Whether the stack's mappings must precede the stack, so that they must be read now if they
+    /// were not reported. If the kernel reports mappings, those of a sample may follow it.
     fn needs_image_now(&self, stack: &CopiedStack) -> bool {
         stack.sample.is_none() || self.mapping_source == MappingSource::Recorder
     }
 
-    /// Passes a stack on after its mappings. Drops the stack of a launch if its mappings cannot be read. A sample is passed on, because it
-    /// still has its kernel part.
+    /// Passes a stack on after its mappings. Drops the stack of a launch if its mappings cannot be
+    /// read. A sample is passed on, because it still has its kernel part.
     fn forward_stack(&mut self, mut stack: Box<CopiedStack>, counts: &SharedCounts, pass_on: &impl Fn(StackInput)) {
         if let Some(image) = stack.image
             && !self.ensure_image(image, stack.pid, stack.start_stack, counts, pass_on)
@@ -64,7 +64,8 @@ impl Opener {
         pass_on(StackInput::Stack(stack));
     }
 
-    /// Reads the mappings of an image unless they are known. Returns `false` if the process has ended, or runs another program.
+    /// Reads the mappings of an image unless they are known. Returns `false` if the process has
+    /// ended, or runs another program.
     fn ensure_image(
         &mut self,
         image: ImageId,

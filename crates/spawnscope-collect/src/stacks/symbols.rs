@@ -1,5 +1,6 @@
-//! Finds the names of code addresses in files: function, source file and line, and the functions inlined there. They come from the file
-//! itself, or from separate debug information with the same build id.
+//! Finds the names of code addresses in files: function, source file and line, and the functions
+//! inlined there. They come from the file itself, or from separate debug information with the same
+//! build id.
 
 use std::cell::OnceCell;
 use std::os::unix::ffi::OsStrExt;
@@ -12,8 +13,9 @@ use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolizer};
 
 use spawnscope_data::event::{Frame, Language};
 
-/// Maximum distance, in bytes, from a symbol without a size. Functions in assembly language may have such symbols, but they are short. An
-/// address further away is in a function whose own symbol was stripped.
+/// Maximum distance, in bytes, from a symbol without a size. Functions in assembly language may
+/// have such symbols, but they are short. An address further away is in a function whose own symbol
+/// was stripped.
 const MAX_UNSIZED_BYTES: usize = 4096;
 
 /// Finds the names in one file.
@@ -30,8 +32,9 @@ impl Names {
         Names { paths: build_id.and_then(debug_file).into_iter().chain([path]).collect(), symbolizer: OnceCell::new() }
     }
 
-    /// Returns the frames at an address, from the innermost outwards, so that inlined functions come first. `address` is a virtual address
-    /// in the ELF file; it is a return address if `is_return`. `module` is the path of the file as the process sees it.
+    /// Returns the frames at an address, from the innermost outwards, so that inlined functions
+    /// come first. `address` is a virtual address in the ELF file; it is a return address if
+    /// `is_return`. `module` is the path of the file as the process sees it.
     pub(super) fn frames(&self, module: &Arc<[u8]>, address: u64, is_return: bool) -> Vec<Frame> {
         let plain = Frame { module: Some(module.to_vec()), address: Some(address), ..Frame::unknown(Language::Native) };
         let symbolizer = self.symbolizer.get_or_init(Symbolizer::new);
@@ -68,8 +71,8 @@ fn named_frame(plain: &Frame, name: &str, code: Option<&CodeInfo<'_>>, is_inline
     }
 }
 
-/// Returns the path where distributions install the separate debug file for a build id, if the file exists. The ELF file itself contains no
-/// reference to it.
+/// Returns the path where distributions install the separate debug file for a build id, if the file
+/// exists. The ELF file itself contains no reference to it.
 fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
     let digits: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     let (first, rest) = digits.split_at_checked(2)?;

@@ -1,4 +1,5 @@
-//! Reads the unwind tables of an ELF file (.eh_frame, .debug_frame), which say how to find the caller of a frame from an address in its code.
+//! Reads the unwind tables of an ELF file (.eh_frame, .debug_frame), which say how to find the
+//! caller of a frame from an address in its code.
 
 use std::cell::OnceCell;
 
@@ -23,7 +24,8 @@ pub(super) struct Rule {
     pub(super) registers: Vec<(Register, RegisterRule<usize>)>,
     /// How expressions in the rules are encoded.
     pub(super) encoding: Encoding,
-    /// Whether this is a signal frame, which the kernel has built: the caller was interrupted, and did not call.
+    /// Whether this is a signal frame, which the kernel has built: the caller was interrupted, and
+    /// did not call.
     pub(super) is_signal: bool,
     is_in_debug_frame: bool,
 }
@@ -55,7 +57,8 @@ pub(super) struct Tables {
     eh_frame: Option<Section>,
     eh_frame_header: Option<Section>,
     debug_frame: Option<Section>,
-    /// Start addresses and offsets of the entries, by start address. Built once the header is missing or has no entry for an address.
+    /// Start addresses and offsets of the entries, by start address. Built once the header is
+    /// missing or has no entry for an address.
     eh_frame_index: OnceCell<Vec<(u64, usize)>>,
     /// Start addresses and offsets of the entries, by start address.
     debug_frame_index: OnceCell<Vec<(u64, usize)>>,
@@ -90,7 +93,8 @@ impl Tables {
         self.debug_frame.is_some()
     }
 
-    /// Returns the rule for an address; `None` if the tables have no rule, or none that can be parsed.
+    /// Returns the rule for an address; `None` if the tables have no rule, or none that can be
+    /// parsed.
     pub(super) fn rule(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
         self.rule_in_eh_frame(address, context).or_else(|| self.rule_in_debug_frame(address, context))
     }
@@ -121,8 +125,9 @@ impl Tables {
         Some(Rule { is_in_debug_frame: true, ..rule })
     }
 
-    /// Returns the offset of an entry, from the sorted table that the linker makes. After a header, the table has pairs of 32-bit addresses, of
-    /// code and of its entry, relative to the table's own address. No linker uses another encoding. gimli's lookup is not used, because it trusts
+    /// Returns the offset of an entry, from the sorted table that the linker makes. After a header,
+    /// the table has pairs of 32-bit addresses, of code and of its entry, relative to the table's
+    /// own address. No linker uses another encoding. gimli's lookup is not used, because it trusts
     /// the number of pairs.
     fn offset_by_header(&self, address: u64) -> Option<usize> {
         const HEAD: [u8; 4] = [1, 0x1b, 0x03, 0x3b];

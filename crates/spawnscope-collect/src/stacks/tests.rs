@@ -11,7 +11,8 @@ use super::worker::Worker;
 use super::{CopiedStack, ImageId, Sample, StackInput};
 use spawnscope_data::event::{Chain, Event, EventKind, Language, LaunchId, Nanos, Pid, TaskId};
 
-/// Copies the stack of the calling thread, and the registers that calls preserve, the stack pointer and the current address.
+/// Copies the stack of the calling thread, and the registers that calls preserve, the stack pointer
+/// and the current address.
 #[inline(never)]
 fn stack_of_this_thread() -> CopiedStack {
     let registers = registers_here();
@@ -149,7 +150,8 @@ fn the_walk_of_a_damaged_stack_ends() {
     }
 }
 
-/// Prints the time of unwinding: `cargo test --release -p spawnscope-collect --lib -- --ignored --nocapture time_of_unwinding`
+/// Prints the time of unwinding: `cargo test --release -p spawnscope-collect --lib -- --ignored
+/// --nocapture time_of_unwinding`
 #[test]
 #[ignore = "a measurement"]
 fn time_of_unwinding() {

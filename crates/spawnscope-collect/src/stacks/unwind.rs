@@ -1,5 +1,5 @@
-//! Walks up a copied stack, frame by frame, with the unwind tables of the files whose code is running. Stops at a frame for which the tables
-//! have no rule, rather than guessing.
+//! Walks up a copied stack, frame by frame, with the unwind tables of the files whose code is
+//! running. Stops at a frame for which the tables have no rule, rather than guessing.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -84,8 +84,8 @@ pub(super) struct Memory<'a> {
 }
 
 impl Memory<'_> {
-    /// Whether a frame with these registers has no caller. A program's first instructions, which often have no tables, leave the stack
-    /// pointer where exec has set it, or align it.
+    /// Whether a frame with these registers has no caller. A program's first instructions, which
+    /// often have no tables, leave the stack pointer where exec has set it, or align it.
     fn is_outermost(&self, registers: &Registers) -> bool {
         let used = self.start_stack.checked_sub(registers.stack_pointer());
         used.is_some_and(|used| used < 16)
@@ -102,7 +102,8 @@ impl Memory<'_> {
 const RULES: usize = 16_384;
 /// Maximum number of frames: more than the largest copied stack has words.
 const MAX_FRAMES: usize = 4096;
-/// Maximum number of steps of one expression. The expressions of compilers and of libc have fewer than ten.
+/// Maximum number of steps of one expression. The expressions of compilers and of libc have fewer
+/// than ten.
 const MAX_STEPS: u32 = 1000;
 
 /// Walks stacks.
@@ -118,7 +119,8 @@ impl Default for Walker {
 }
 
 enum Step {
-    /// The registers are now those of the caller. `was_calling`: the caller had made a call, and was not interrupted by a signal.
+    /// The registers are now those of the caller. `was_calling`: the caller had made a call, and
+    /// was not interrupted by a signal.
     Caller { was_calling: bool },
     /// There is no caller.
     Outermost,
@@ -127,7 +129,8 @@ enum Step {
 }
 
 impl Walker {
-    /// Returns the frames of a stack, starting at its registers. `modules` contains the process's files.
+    /// Returns the frames of a stack, starting at its registers. `modules` contains the process's
+    /// files.
     pub(super) fn walk(&mut self, mut registers: Registers, memory: &Memory, modules: &mut Modules) -> WalkResult {
         let mut walked = WalkResult::default();
         let mut is_return = false;
@@ -142,7 +145,8 @@ impl Walker {
             let module = modules.get_or_open(memory.pid, mapping);
             walked.addresses.push(locate(mapping, module.as_deref(), address, is_return));
             let step = match (&module, &mapping.file) {
-                // A Go program that was stripped of its debug information has no tables, but uses frame pointers.
+                // A Go program that was stripped of its debug information has no tables, but uses
+                // frame pointers.
                 (Some(module), _) if module.tables.is_empty() => step_by_frame_pointer(&mut registers, memory),
                 (Some(module), _) => self.step(&mut registers, memory, module, walked.addresses.last()),
                 (None, None) => step_by_frame_pointer(&mut registers, memory),
@@ -185,7 +189,8 @@ impl Walker {
 }
 
 fn locate(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: bool) -> CodeAddress {
-    // A call may be the last instruction of a mapping. Its return address is then just past the mapping.
+    // A call may be the last instruction of a mapping. Its return address is then just past the
+    // mapping.
     let offset = (address - mapping.start) + mapping.offset;
     let before = offset - u64::from(is_return);
     let numbered = module.and_then(|module| Some((module.id, module.virtual_address(before)? + (offset - before))));
@@ -197,8 +202,8 @@ fn locate(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: b
     CodeAddress { code, address, is_return }
 }
 
-/// Follows a rule from a frame to its caller. `has_called`: this frame has called the previous one, so its own return address is no longer
-/// in a register.
+/// Follows a rule from a frame to its caller. `has_called`: this frame has called the previous one,
+/// so its own return address is no longer in a register.
 fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memory, has_called: bool) -> Step {
     let return_rule = rule.registers.iter().find(|(register, _)| *register == RETURN_ADDRESS);
     let return_rule = match return_rule {
@@ -210,7 +215,8 @@ fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memo
     };
     let evaluator = Evaluator { rule, tables, registers, memory };
     let Some(frame) = evaluator.frame_start() else { return Step::Unknown };
-    // A caller's frame is above this one, unless this is the frame of a signal handler with a separate stack. The other stack is not copied.
+    // A caller's frame is above this one, unless this is the frame of a signal handler with a
+    // separate stack. The other stack is not copied.
     if registers.get(STACK_POINTER).is_none_or(|stack| frame < stack) {
         return Step::Unknown;
     }
@@ -228,8 +234,9 @@ fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memo
     Step::Caller { was_calling: !rule.is_signal }
 }
 
-/// Finds the caller by the frame pointer. Code generated at run time has no tables, but uses frame pointers, so that debuggers can unwind it.
-/// A frame pointer is trusted if it points upwards, and to a return address in mapped code.
+/// Finds the caller by the frame pointer. Code generated at run time has no tables, but uses frame
+/// pointers, so that debuggers can unwind it. A frame pointer is trusted if it points upwards, and
+/// to a return address in mapped code.
 fn step_by_frame_pointer(registers: &mut Registers, memory: &Memory) -> Step {
     let (Some(pointer), Some(stack)) = (registers.get(FRAME_POINTER), registers.get(STACK_POINTER)) else {
         return Step::Unknown;
@@ -249,8 +256,9 @@ fn step_by_frame_pointer(registers: &mut Registers, memory: &Memory) -> Step {
     Step::Caller { was_calling: true }
 }
 
-/// Finds the caller of a small function without a table entry. The entry of glibc's `clone` ends before its system call, since the entry would
-/// be wrong in the child. Such a function has nothing on the stack but its return address, which is trusted if a call precedes it.
+/// Finds the caller of a small function without a table entry. The entry of glibc's `clone` ends
+/// before its system call, since the entry would be wrong in the child. Such a function has nothing
+/// on the stack but its return address, which is trusted if a call precedes it.
 fn step_from_call(registers: &mut Registers, memory: &Memory, modules: &mut Modules) -> Step {
     let mut candidates = return_candidates(registers, memory).into_iter().flatten();
     let Some((returns_to, stack)) =
@@ -330,7 +338,8 @@ impl Evaluator<'_> {
                 _ => return None,
             };
         }
-        // The result is the value left on the evaluation's stack, which gimli calls a location in memory.
+        // The result is the value left on the evaluation's stack, which gimli calls a location in
+        // memory.
         match evaluation.result().first()?.location {
             gimli::Location::Address { address } => Some(address),
             _ => None,
@@ -338,7 +347,8 @@ impl Evaluator<'_> {
     }
 }
 
-/// Finds rules in a file and follows them, like `Walker::step`, for `fuzz/`. The addresses come from the stack.
+/// Finds rules in a file and follows them, like `Walker::step`, for `fuzz/`. The addresses come
+/// from the stack.
 #[cfg(fuzzing)]
 pub(crate) fn fuzz(file: &[u8], stack: &[u8]) {
     const START: u64 = 0x7ffc_0000_0000;

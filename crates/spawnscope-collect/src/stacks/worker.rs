@@ -1,4 +1,5 @@
-//! Unwinds stacks and finds names, in the unwinding thread. Caches the images of processes, their files, and chains.
+//! Unwinds stacks and finds names, in the unwinding thread. Caches the images of processes, their
+//! files, and chains.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -49,7 +50,8 @@ impl Default for Worker {
 }
 
 impl Worker {
-    /// Processes input. Returns the events of the stacks that can now be walked, with as much of their chains as is known.
+    /// Processes input. Returns the events of the stacks that can now be walked, with as much of
+    /// their chains as is known.
     pub(super) fn process(&mut self, input: StackInput) -> Vec<Event> {
         match input {
             StackInput::File { id, file } => self.modules.add(id, file),
@@ -81,8 +83,8 @@ impl Worker {
         early.into_iter().filter_map(|(_, stack)| self.event(&stack)).collect()
     }
 
-    /// Walks a stack. A sample whose image has not been reported yet waits for the image, but not forever, because its thread may go on running
-    /// without making a system call.
+    /// Walks a stack. A sample whose image has not been reported yet waits for the image, but not
+    /// forever, because its thread may go on running without making a system call.
     fn process_stack(&mut self, stack: Box<CopiedStack>) -> Option<Event> {
         let Some(image) = stack.image.filter(|image| stack.sample.is_some() && self.images.get(image).is_none()) else {
             return self.event(&stack);

@@ -1,4 +1,5 @@
-//! The part of the wire format that describes GNU make: the layout of its data, and the call sites in makefiles.
+//! The part of the wire format that describes GNU make: the layout of its data, and the call sites
+//! in makefiles.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -6,7 +7,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const MAKE_STACK_BYTES: u32 = 4096;
 /// The stack is copied in pieces of this many bytes.
 pub const MAKE_STACK_PIECE: u32 = 512;
-/// Bytes from the stack pointer upwards that contain the arguments of posix_spawn, with the job's environment.
+/// Bytes from the stack pointer upwards that contain the arguments of posix_spawn, with the job's
+/// environment.
 pub const MAKE_ENVIRONMENT_BYTES: u32 = 512;
 /// Maximum size of the stack, unless its limit was raised.
 pub const MAKE_MAX_STACK_BYTES: u64 = 1 << 23;
@@ -24,19 +26,22 @@ pub const MAKE_TARGET_RECIPE: u64 = 32;
 /// Offsets in a recipe (`struct commands`). The position of the recipe's first line is at offset 0.
 pub const MAKE_RECIPE_TEXTS: u64 = 32;
 pub const MAKE_RECIPE_COUNT: u64 = 48;
-/// Offsets in a position (`floc`), whose file name is at offset 0. In a recipe's position, the index is that of the line
-/// being expanded.
+/// Offsets in a position (`floc`), whose file name is at offset 0. In a recipe's position, the
+/// index is that of the line being expanded.
 pub const MAKE_POSITION_LINE: u64 = 8;
 pub const MAKE_POSITION_INDEX: u64 = 16;
 pub const MAKE_POSITION_BYTES: u64 = 24;
-/// Distance in bytes from the pointer to the open file (NULL: none) to the position of a text that make reads (`struct ebuffer`).
+/// Distance in bytes from the pointer to the open file (NULL: none) to the position of a text that
+/// make reads (`struct ebuffer`).
 pub const MAKE_FILE_TO_POSITION: u64 = 8;
-/// Distance in bytes from the name of a variable to its position (`struct variable`). The name's length follows the position.
+/// Distance in bytes from the name of a variable to its position (`struct variable`). The name's
+/// length follows the position.
 pub const MAKE_NAME_TO_POSITION: u64 = 16;
 /// A line number or recipe index at or above this is damaged data.
 pub const MAKE_LINE_LIMIT: u64 = 10_000_000;
 
-/// Activity in `flags` of a call site in a makefile: make runs a line of a recipe. The text of the line is known.
+/// Activity in `flags` of a call site in a makefile: make runs a line of a recipe. The text of the
+/// line is known.
 pub const MAKE_RUNS: u32 = 1;
 /// Activity in `flags`: make expands a line of a recipe. The text of the line is known.
 pub const MAKE_EXPANDS: u32 = 2;
@@ -44,8 +49,8 @@ pub const MAKE_EXPANDS: u32 = 2;
 pub const MAKE_READS: u32 = 3;
 /// Activity in `flags`: make reads the line from a text that it evaluates.
 pub const MAKE_EVALUATES: u32 = 4;
-/// Activity in `flags`: make expands a variable while it reads no makefile. The text is the variable's name, the line that of its
-/// definition.
+/// Activity in `flags`: make expands a variable while it reads no makefile. The text is the
+/// variable's name, the line that of its definition.
 pub const MAKE_VARIABLE: u32 = 5;
 /// The bits of `flags` that contain the activity.
 pub const MAKE_KIND: u32 = 7;

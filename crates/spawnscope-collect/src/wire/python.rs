@@ -20,10 +20,12 @@ pub const PYTHON_DATA_BYTES: u32 = 40960;
 pub const PYTHON_HEAD_BYTES: u32 = 2600;
 /// Maximum size of a frame with its line table, and with the gap before it.
 pub const PYTHON_FRAME_BYTES: u32 = 18984;
-/// Bytes read of a CPython frame or code object: a power of two that is larger than the offset of each field in use.
+/// Bytes read of a CPython frame or code object: a power of two that is larger than the offset of
+/// each field in use.
 pub const PYTHON_PIECE_BYTES: u32 = 256;
 
-/// The Python call site of a launch. `bytes` bytes of frames follow, innermost first, each a `WirePythonFrame`.
+/// The Python call site of a launch. `bytes` bytes of frames follow, innermost first, each a
+/// `WirePythonFrame`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WirePythonCalled {
@@ -33,13 +35,15 @@ pub struct WirePythonCalled {
     pub is_truncated: u32,
 }
 
-/// A frame of a Python program. File and function follow (0 bytes: unknown), in characters of the given width, then the code's line
-/// table, truncated to PYTHON_TABLE_BYTES, and a gap up to a multiple of eight bytes.
+/// A frame of a Python program. File and function follow (0 bytes: unknown), in characters of the
+/// given width, then the code's line table, truncated to PYTHON_TABLE_BYTES, and a gap up to a
+/// multiple of eight bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WirePythonFrame {
     pub first_line: u32,
-    /// Offset of the current instruction in the code, in bytes; UNKNOWN_COUNT if it is not within the code.
+    /// Offset of the current instruction in the code, in bytes; UNKNOWN_COUNT if it is not within
+    /// the code.
     pub code_offset: u32,
     pub file_bytes: u32,
     pub file_width: u32,
@@ -57,14 +61,15 @@ pub const PYTHON_LINES_RANGES: u16 = 1;
 /// `line_format`: `co_lnotab` of 3.9.
 pub const PYTHON_LINES_STEPS: u16 = 2;
 
-/// Where a Python interpreter stores its frames: addresses in its ELF file, and offsets in its structures.
+/// Where a Python interpreter stores its frames: addresses in its ELF file, and offsets in its
+/// structures.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WirePython {
     /// Start of the program's first executable segment.
     pub code_start: u64,
-    /// If the interpreter is a shared library: address of the program's slot that gets the address of one of the library's
-    /// functions; otherwise 0.
+    /// If the interpreter is a shared library: address of the program's slot that gets the address
+    /// of one of the library's functions; otherwise 0.
     pub slot: u64,
     /// The address of that function in the library's file; 0 without a library.
     pub slot_function: u64,
@@ -78,16 +83,19 @@ pub struct WirePython {
     pub thread_next: u16,
     /// Offset of the kernel's thread id; up to 3.10, of libc's thread id (pthread_t).
     pub thread_id: u16,
-    /// Offset of the pointer to the structure on the C stack that points to the innermost frame; 0: the thread state itself does.
+    /// Offset of the pointer to the structure on the C stack that points to the innermost frame; 0:
+    /// the thread state itself does.
     pub thread_c_frame: u16,
     /// Offset, in that structure or in the thread state, of the pointer to the innermost frame.
     pub holder_frame: u16,
-    /// Offsets in `_PyInterpreterFrame`; the owner has the largest. Up to 3.10 in PyFrameObject, which has no owner (0).
+    /// Offsets in `_PyInterpreterFrame`; the owner has the largest. Up to 3.10 in PyFrameObject,
+    /// which has no owner (0).
     pub frame_code: u16,
     pub frame_caller: u16,
     pub frame_instruction: u16,
     pub frame_owner: u16,
-    /// Offsets in PyCodeObject; the instructions have the largest. Up to 3.10, the instructions are a separate object.
+    /// Offsets in PyCodeObject; the instructions have the largest. Up to 3.10, the instructions are
+    /// a separate object.
     pub code_first_line: u16,
     pub code_file: u16,
     pub code_function: u16,

@@ -1,4 +1,5 @@
-//! The part of the wire format for interpreters: which executables are interpreters, and the call sites of launches in scripts.
+//! The part of the wire format for interpreters: which executables are interpreters, and the call
+//! sites of launches in scripts.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -35,7 +36,8 @@ pub const INTERPRETER_MAKE: u32 = 6;
 /// `kind` of an executable: zsh, see `WireZsh`.
 pub const INTERPRETER_ZSH: u32 = 7;
 
-/// Identifies an executable by its device and inode number. Used as a map key, so it has no padding.
+/// Identifies an executable by its device and inode number. Used as a map key, so it has no
+/// padding.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireExecutable {
@@ -55,7 +57,8 @@ pub struct WireInterpreter {
     pub layout_index: u32,
 }
 
-/// Where a bash binary stores its current activity: addresses of its variables in its ELF file, before relocation.
+/// Where a bash binary stores its current activity: addresses of its variables in its ELF file,
+/// before relocation.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireBash {
@@ -85,12 +88,12 @@ pub struct WireBash {
     pub counts_from_zero: u32,
 }
 
-/// A value in `WireDash` below this is not the address of a variable, but an offset in a block that a variable points to: busybox's
-/// ash keeps its state in such blocks.
+/// A value in `WireDash` below this is not the address of a variable, but an offset in a block that
+/// a variable points to: busybox's ash keeps its state in such blocks.
 pub const DASH_BLOCK_BYTES: u64 = 1024;
 
-/// Where a dash binary stores its current activity: addresses of its variables in its ELF file, before relocation, or offsets in
-/// the block at `state_block`.
+/// Where a dash binary stores its current activity: addresses of its variables in its ELF file,
+/// before relocation, or offsets in the block at `state_block`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireDash {
@@ -108,8 +111,8 @@ pub struct WireDash {
     pub input: u64,
     /// The pointer to the latest job.
     pub job: u64,
-    /// The positional parameters, $1 and so on, preceded by the name of the function. If this is an offset, it is one in the block
-    /// at `parameters_block`.
+    /// The positional parameters, $1 and so on, preceded by the name of the function. If this is an
+    /// offset, it is one in the block at `parameters_block`.
     pub parameters: u64,
     /// The variables that point to the two blocks; 0: there are no blocks.
     pub state_block: u64,
@@ -123,7 +126,8 @@ pub const ZSH_EVALUATED: u32 = 2;
 /// Maximum number of elements that are read.
 pub const ZSH_MAX_CALLS: u32 = 64;
 
-/// Where a zsh binary stores its current activity: addresses of its variables in its ELF file, before relocation.
+/// Where a zsh binary stores its current activity: addresses of its variables in its ELF file,
+/// before relocation.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireZsh {
@@ -141,9 +145,10 @@ pub struct WireZsh {
     pub trap_is_function: u64,
 }
 
-/// The call site of a launch in a script. `data_bytes` bytes follow: the file and the function of each frame, innermost first, each
-/// NUL-terminated. An empty string means unknown. Bash's $0 follows the frames, unless SCRIPT_OUTERMOST is set, and the
-/// file of zsh's outermost caller, unless SCRIPT_TRUNCATED is set.
+/// The call site of a launch in a script. `data_bytes` bytes follow: the file and the function of
+/// each frame, innermost first, each NUL-terminated. An empty string means unknown. Bash's $0
+/// follows the frames, unless SCRIPT_OUTERMOST is set, and the file of zsh's outermost caller,
+/// unless SCRIPT_TRUNCATED is set.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireScriptCalled {
@@ -164,20 +169,22 @@ pub struct WireScriptCalled {
 pub const SCRIPT_TRUNCATED: u32 = 1;
 /// `flags` of a chain: the outermost frame has no caller.
 pub const SCRIPT_OUTERMOST: u32 = 2;
-/// `flags` of a chain: the shell is interactive, so lines are known only in the files that it sources.
+/// `flags` of a chain: the shell is interactive, so lines are known only in the files that it
+/// sources.
 pub const SCRIPT_INTERACTIVE: u32 = 4;
 /// `flags` of a chain: lines of text that is not in a file may be counted from 0.
 pub const SCRIPT_FROM_ZERO: u32 = 8;
 
-/// The start of each file name by which the hook in Node.js (`node_hook.js` of the crate spawnscope) reports a call site. The lookup
-/// fails at once, because /dev/null is not a directory.
+/// The start of each file name by which the hook in Node.js (`node_hook.js` of the crate
+/// spawnscope) reports a call site. The lookup fails at once, because /dev/null is not a directory.
 pub const NODE_PREFIX: &[u8; 32] = b"/dev/null/spawnscope-node-lines/";
 /// The first eight bytes of NODE_PREFIX, as a number.
 pub const NODE_PREFIX_START: u64 = 0x6c75_6e2f_7665_642f;
 /// Maximum length of such a file name, including its NUL (the kernel's PATH_MAX).
 pub const NODE_BYTES: u32 = 4096;
 
-/// A thread of Node.js (`header.task`) is about to launch. The file name that contains its call chain follows, NUL-terminated.
+/// A thread of Node.js (`header.task`) is about to launch. The file name that contains its call
+/// chain follows, NUL-terminated.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireNodeCallSite {

@@ -1,16 +1,18 @@
-//! The part of the wire format with the native call sites of launches: mappings, registers, copied stacks.
+//! The part of the wire format with the native call sites of launches: mappings, registers, copied
+//! stacks.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{WireHeader, WireRegisters};
 
-/// An executable mapping of the process (`header.launch`). The components of the file's path follow, innermost first, each
-/// NUL-terminated.
+/// An executable mapping of the process (`header.launch`). The components of the file's path
+/// follow, innermost first, each NUL-terminated.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireMapping {
     pub header: WireHeader,
-    /// Identifies one version of the process's mappings: mappings with the same number existed at the same time.
+    /// Identifies one version of the process's mappings: mappings with the same number existed at
+    /// the same time.
     pub image: u64,
     pub start: u64,
     pub end: u64,
@@ -27,14 +29,16 @@ pub struct WireMapping {
     pub complete: u32,
 }
 
-/// The native call site of the launch (`header.launch`). The stack from `registers.sp` upwards follows, `user_bytes` long.
+/// The native call site of the launch (`header.launch`). The stack from `registers.sp` upwards
+/// follows, `user_bytes` long.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireStack {
     pub header: WireHeader,
     /// The number of the mappings at that time, see `WireMapping`; 0: they were not reported.
     pub image: u64,
-    /// Address where exec put the stack of the process's first thread. It distinguishes successive programs of a process.
+    /// Address where exec put the stack of the process's first thread. It distinguishes successive
+    /// programs of a process.
     pub start_stack: u64,
     pub registers: WireRegisters,
     /// The process whose stack this is.
@@ -42,8 +46,8 @@ pub struct WireStack {
     pub user_bytes: u32,
 }
 
-/// Says that all mappings with this image number, which earlier samples refer to, have been reported, or that the recorder must
-/// read them from /proc.
+/// Says that all mappings with this image number, which earlier samples refer to, have been
+/// reported, or that the recorder must read them from /proc.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireImage {
@@ -60,8 +64,9 @@ pub struct WireImage {
 /// Maximum number of frames in the kernel part of a stack.
 pub const KERNEL_FRAMES: usize = 64;
 
-/// What a thread (`header.task`) did at `header.at`, or the wait that it began at that time. The stack from `registers.sp` upwards
-/// follows, `user_bytes` long. If `registers.ip` is 0, the user part is unknown.
+/// What a thread (`header.task`) did at `header.at`, or the wait that it began at that time. The
+/// stack from `registers.sp` upwards follows, `user_bytes` long. If `registers.ip` is 0, the user
+/// part is unknown.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireSample {

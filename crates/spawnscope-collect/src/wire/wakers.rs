@@ -14,11 +14,11 @@ pub const WAKER_OTHER: u32 = 2;
 pub const WAKER_INTERRUPT: u32 = 3;
 /// The bits of `kind` that contain the values above.
 pub const WAKER_KINDS: u32 = 0xff;
-/// Flag of `kind`: the waker was the thread on the CPU that the wake-up came from, but an interrupt on that CPU may have caused the
-/// wake-up instead.
+/// Flag of `kind`: the waker was the thread on the CPU that the wake-up came from, but an interrupt
+/// on that CPU may have caused the wake-up instead.
 pub const WAKER_IN_DOUBT: u32 = 0x100;
-/// Flag of `kind`, used only with WAKER_IN_DOUBT or WAKER_INTERRUPT: the woken thread's system call has returned without another
-/// wait, and the slice's `result` is its return value.
+/// Flag of `kind`, used only with WAKER_IN_DOUBT or WAKER_INTERRUPT: the woken thread's system call
+/// has returned without another wait, and the slice's `result` is its return value.
 pub const WAKER_CALL_RETURNED: u32 = 0x200;
 
 /// What woke a thread.
@@ -34,8 +34,8 @@ pub struct WireWaker {
     pub comm: [u8; COMM_BYTES],
 }
 
-/// Offsets of per-CPU variables from the CPU's run queue. If the kernel keeps the variables in one structure (`pcpu_hot`), both
-/// are the offset of that structure.
+/// Offsets of per-CPU variables from the CPU's run queue. If the kernel keeps the variables in one
+/// structure (`pcpu_hot`), both are the offset of that structure.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WirePerCpuOffsets {

@@ -34,10 +34,12 @@ pub struct Frame {
     pub file: Option<Vec<u8>>,
     /// The line in `file`, counted from 1.
     pub line: Option<u32>,
-    /// For machine code, the ELF file that contains it; for a makefile, the template that it was generated from.
+    /// For machine code, the ELF file that contains it; for a makefile, the template that it was
+    /// generated from.
     pub module: Option<Vec<u8>>,
-    /// The virtual address in `module`, or the file offset if that file could not be read; without `module`, the address in the
-    /// process's memory. In all frames but the innermost, this is the return address.
+    /// The virtual address in `module`, or the file offset if that file could not be read; without
+    /// `module`, the address in the process's memory. In all frames but the innermost, this is the
+    /// return address.
     pub address: Option<u64>,
     /// Whether the compiler inlined the function into the next frame outwards.
     pub is_inlined: bool,

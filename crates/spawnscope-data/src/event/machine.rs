@@ -1,4 +1,5 @@
-//! Facts about the machine: constants that are measured before a recording, and what the collector cannot see on this machine.
+//! Facts about the machine: constants that are measured before a recording, and what the collector
+//! cannot see on this machine.
 
 use std::fmt;
 
@@ -16,7 +17,8 @@ crate::named_enum! {
         ForkCreate = "fork_create",
         /// The time of a whole `fork`, `_exit` and `wait` in a small process.
         ForkExit = "fork_exit",
-        /// Like `ForkExit`, after a pause of `CALIBRATION_PAUSE`, during which the CPU caches go cold.
+        /// Like `ForkExit`, after a pause of `CALIBRATION_PAUSE`, during which the CPU caches go
+        /// cold.
         ColdForkExit = "cold_fork_exit",
         /// Like `ForkCreate`, with CLONE_VM and CLONE_VFORK.
         VforkCreate = "vfork_create",
@@ -24,7 +26,8 @@ crate::named_enum! {
         VforkExit = "vfork_exit",
         /// The increase of `ForkCreate` per MiB that the parent has touched, in 4 KiB pages.
         PageCopy = "page_copy",
-        /// The increase of `ForkExit` minus `ForkCreate` per MiB that the parent has touched: freeing the copied page tables.
+        /// The increase of `ForkExit` minus `ForkCreate` per MiB that the parent has touched:
+        /// freeing the copied page tables.
         PageFree = "page_free",
         /// The time of one copy-on-write fault in the parent while the child is alive.
         CowFault = "cow_fault",
@@ -32,17 +35,21 @@ crate::named_enum! {
         ReuseFault = "reuse_fault",
         /// The time of one CPUID instruction. In a virtual machine, the hypervisor emulates it.
         Cpuid = "cpuid",
-        /// The time of all CPUID instructions that the C library of this machine executes on this processor when a program starts.
+        /// The time of all CPUID instructions that the C library of this machine executes on this
+        /// processor when a program starts.
         Identify = "identify",
-        /// The time of one open of a file that does not exist, in a directory that the kernel has cached.
+        /// The time of one open of a file that does not exist, in a directory that the kernel has
+        /// cached.
         FailedOpen = "failed_open",
         /// How much longer a system call takes during a recording.
         RecordedCall = "recorded_call",
-        /// How much longer a launch without exec takes during a recording, from creation to reaping, context switches included.
+        /// How much longer a launch without exec takes during a recording, from creation to
+        /// reaping, context switches included.
         RecordedLaunch = "recorded_launch",
         /// How much longer one exec takes during a recording.
         RecordedExec = "recorded_exec",
-        /// How much longer a process took because the collector stopped it once, in recordings of format 12. Later ones have each stop.
+        /// How much longer a process took because the collector stopped it once, in recordings of
+        /// format 12. Later ones have each stop.
         RecordedStop = "recorded_stop",
     }
 }
@@ -77,13 +84,16 @@ crate::table! {
 }
 
 impl Missing {
-    /// The value of `what` if the collector sees neither when threads get and leave a CPU nor what wakes them.
+    /// The value of `what` if the collector sees neither when threads get and leave a CPU nor what
+    /// wakes them.
     pub const SCHEDULER: &str = "the scheduler's decisions";
 
-    /// The value of `what` if the collector sees when a new process starts, but not how long it waits for its first CPU.
+    /// The value of `what` if the collector sees when a new process starts, but not how long it
+    /// waits for its first CPU.
     pub const FIRST_WAITS: &str = "when new processes get a CPU";
 
-    /// The value of `what` if the processes were traced in a way that made launches much slower (`Recording::max_slowdown`).
+    /// The value of `what` if the processes were traced in a way that made launches much slower
+    /// (`Recording::max_slowdown`).
     pub const UNTRACED_TIMES: &str = "times without the tracer";
 
     /// The value of `what` if macOS checked files before their first launch, but not when.

@@ -1,6 +1,7 @@
-//! What a collector reports about launches, as plain data, without I/O or policy. Types declared with `table!` are stored as they are
-//! reported. Timestamps are CLOCK_MONOTONIC. A field that is stored has the name of its column (without the unit), from the wire format on. Events
-//! have defaults in which everything is unknown, so that a collector names only what it knows.
+//! What a collector reports about launches, as plain data, without I/O or policy. Types declared
+//! with `table!` are stored as they are reported. Timestamps are CLOCK_MONOTONIC. A field that is
+//! stored has the name of its column (without the unit), from the wire format on. Events have
+//! defaults in which everything is unknown, so that a collector names only what it knows.
 
 mod callers;
 mod machine;
@@ -19,8 +20,8 @@ pub use machine::{CALIBRATION_PAUSE, Calibration, Constant, Missing};
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// Returns the span from `earlier` to `self`; zero if `earlier` is later, which can happen if the two times were read on different
-    /// CPUs.
+    /// Returns the span from `earlier` to `self`; zero if `earlier` is later, which can happen if
+    /// the two times were read on different CPUs.
     #[must_use]
     pub fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
@@ -35,7 +36,8 @@ pub struct Pid(pub i32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LaunchId(pub u64);
 
-/// One thread, unique within a recording. A process's first thread has the same number as its launch.
+/// One thread, unique within a recording. A process's first thread has the same number as its
+/// launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId(pub u64);
 
@@ -63,7 +65,8 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// What happened to a process or thread. Byte strings are exactly as in the kernel: any byte but NUL may occur.
+/// What happened to a process or thread. Byte strings are exactly as in the kernel: any byte but
+/// NUL may occur.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// A process that existed before the recording is followed from now on. It is not a launch.
@@ -71,7 +74,8 @@ pub enum EventKind {
         pid: Pid,
         name: Vec<u8>,
     },
-    /// The recorder released the command, which it had held since creation. The command's setup begins at `at`.
+    /// The recorder released the command, which it had held since creation. The command's setup
+    /// begins at `at`.
     Released {
         pid: Pid,
     },
@@ -92,8 +96,9 @@ pub enum EventKind {
     /// The new image is ready to run; `at` is when the collector learned it.
     Loaded(Loaded),
     Exited(Exited),
-    /// A thread left the CPU for the last time. `zombie` is set for the thread whose exit made the whole process reapable.
-    /// `auto_reaped` means that the kernel reaped it at that moment. `cpu` is the thread's total CPU time, if that was seen.
+    /// A thread left the CPU for the last time. `zombie` is set for the thread whose exit made the
+    /// whole process reapable. `auto_reaped` means that the kernel reaped it at that moment. `cpu`
+    /// is the thread's total CPU time, if that was seen.
     Gone {
         zombie: Option<Nanos>,
         auto_reaped: bool,
@@ -103,42 +108,45 @@ pub enum EventKind {
     Stopped {
         since: Nanos,
     },
-    /// `launch` waited for a child and reaped it; `pid` is the child's id in the pid namespace of `launch`.
+    /// `launch` waited for a child and reaped it; `pid` is the child's id in the pid namespace of
+    /// `launch`.
     Reaped {
         pid: Pid,
     },
     /// A thread ran on a CPU, left it, and (unless it ended) is back on a CPU at `at`.
     Slice(Slice),
-    /// The recording ends at `at`, and the thread has not been on a CPU since the slice's `off`. A thread still on a CPU at the end
-    /// is recorded as leaving it there, as if preempted.
+    /// The recording ends at `at`, and the thread has not been on a CPU since the slice's `off`. A
+    /// thread still on a CPU at the end is recorded as leaving it there, as if preempted.
     LastSeen(Slice),
-    /// The path of a file that a thread began to wait for; for a socket, the address of its peer. The slice of the wait follows when the
-    /// wait is over.
+    /// The path of a file that a thread began to wait for; for a socket, the address of its peer.
+    /// The slice of the wait follows when the wait is over.
     FileNamed {
         device: u32,
         inode: u64,
         path: Vec<u8>,
     },
-    /// The process at the other end of a socket that a thread waited for, found by its listening socket. May arrive after the wait's slice.
+    /// The process at the other end of a socket that a thread waited for, found by its listening
+    /// socket. May arrive after the wait's slice.
     PeerFound {
         device: u32,
         inode: u64,
         pid: Pid,
         name: Vec<u8>,
     },
-    /// The call chain in the parent that requested the event's launch. It is a script chain if the first frame's language is a script
-    /// language, otherwise a chain in the parent's machine code. A launch has at most one event for each of the two chains, before or after
-    /// `Launched`.
+    /// The call chain in the parent that requested the event's launch. It is a script chain if the
+    /// first frame's language is a script language, otherwise a chain in the parent's machine code.
+    /// A launch has at most one event for each of the two chains, before or after `Launched`.
     Called(Arc<Chain>),
-    /// What a thread did at `at`, or the wait that it began then. A wait is reported when it is over.
+    /// What a thread did at `at`, or the wait that it began then. A wait is reported when it is
+    /// over.
     Sampled(Sampled),
 }
 
 /// A sample of a thread. It represents a span of the thread's time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sampled {
-    /// The span that the sample represents. On a CPU: the time between two samples. For a wait: its off-CPU time, plus that of
-    /// shorter waits since the thread's last sample of a wait.
+    /// The span that the sample represents. On a CPU: the time between two samples. For a wait: its
+    /// off-CPU time, plus that of shorter waits since the thread's last sample of a wait.
     pub span: Nanos,
     /// Whether the thread was waiting rather than on a CPU.
     pub is_waiting: bool,
@@ -152,21 +160,26 @@ pub struct Launched {
     pub parent_task: TaskId,
     /// The new process's id in the recorder's pid namespace; 0 if it is not visible there.
     pub pid: Pid,
-    /// The process that can reap the new process, if that process is followed. With CLONE_PARENT, this is not `parent`.
+    /// The process that can reap the new process, if that process is followed. With CLONE_PARENT,
+    /// this is not `parent`.
     pub reaper: Option<LaunchId>,
     /// The new process's id in its reaper's pid namespace, as wait calls return it.
     pub pid_for_reaper: Pid,
     /// The call that created the process, if that was seen.
     pub mechanism: Option<Mechanism>,
-    /// When the parent entered that call: the start of the `create` phase. `None` if that was not seen.
+    /// When the parent entered that call: the start of the `create` phase. `None` if that was not
+    /// seen.
     pub create: Option<Nanos>,
-    /// When the parent began the system calls that prepare the launch (signals, pipes), if there were any.
+    /// When the parent began the system calls that prepare the launch (signals, pipes), if there
+    /// were any.
     pub prepare: Option<Nanos>,
-    /// When the parent, after it last reaped a child, had finished the system calls that clean up after that child.
+    /// When the parent, after it last reaped a child, had finished the system calls that clean up
+    /// after that child.
     pub parent_tidied: Option<Nanos>,
     /// Minor page faults of the parent's thread since it last launched or reaped a child.
     pub parent_faults: Option<u32>,
-    /// The parent's resident set in bytes; may be out of date by a few dozen pages per CPU (the kernel's per-CPU counters).
+    /// The parent's resident set in bytes; may be out of date by a few dozen pages per CPU (the
+    /// kernel's per-CPU counters).
     pub parent_rss_bytes: Option<u64>,
     /// The parent's page tables in bytes. `fork` copies them.
     pub parent_table_bytes: Option<u64>,
@@ -190,12 +203,14 @@ pub struct Executed {
     pub argv_bytes: u64,
     /// The working directory, if it could be read.
     pub cwd: Option<Vec<u8>>,
-    /// The variables of the environment that may be recorded (see the module `variables`). Also empty if the environment was not read.
+    /// The variables of the environment that may be recorded (see the module `variables`). Also
+    /// empty if the environment was not read.
     pub variables: Vec<u8>,
-    /// The number of calls of `close` and `close_range` between the process's creation and this exec. `None` for all but the first exec of
-    /// a launch, and if the calls were not seen.
+    /// The number of calls of `close` and `close_range` between the process's creation and this
+    /// exec. `None` for all but the first exec of a launch, and if the calls were not seen.
     pub setup_closes: Option<u32>,
-    /// The time inside these calls, plus the time between two consecutive ones if no other system call is between them.
+    /// The time inside these calls, plus the time between two consecutive ones if no other system
+    /// call is between them.
     pub setup_close_span: Option<Nanos>,
 }
 
@@ -208,7 +223,8 @@ pub struct Loaded {
     pub return_cpu: Option<Nanos>,
     /// Whether the image has a dynamic loader. A static image has no `load` phase.
     pub has_loader: bool,
-    /// When the loader was done. `None` if that was not seen; then everything else about the loader is unknown, too.
+    /// When the loader was done. `None` if that was not seen; then everything else about the loader
+    /// is unknown, too.
     pub load_end: Option<Nanos>,
     pub load_cpu: Option<Nanos>,
     /// Files that the loader opened, not counting `/etc/ld.so.cache`.
@@ -220,8 +236,8 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Returns what is known about an image with a loader: when the loader was done, and the thread's CPU time then. The caller adds when
-    /// `execve` returned.
+    /// Returns what is known about an image with a loader: when the loader was done, and the
+    /// thread's CPU time then. The caller adds when `execve` returned.
     pub fn by_loader(end: Option<(Nanos, Nanos)>) -> Loaded {
         let (load_end, load_cpu) = end.unzip();
         Loaded { has_loader: true, load_end, load_cpu, ..Loaded::default() }
@@ -232,24 +248,26 @@ impl Loaded {
 pub struct Exited {
     /// When the process first got a CPU, if that was seen.
     pub first_run: Option<Nanos>,
-    /// When this thread called `exit_group`, if it did: the exit of the whole process begins with that call.
+    /// When this thread called `exit_group`, if it did: the exit of the whole process begins with
+    /// that call.
     pub exit_group_entered: Option<Nanos>,
     pub last_thread: bool,
     /// The status as `wait(2)` encodes it, if that was seen.
     pub wait_status: Option<i32>,
     /// CPU time of the thread when its exit began, if that was seen.
     pub cpu: Option<Nanos>,
-    /// CPU time of the thread when the last program it executed first used a file that the program's arguments name, or first read
-    /// standard input.
+    /// CPU time of the thread when the last program it executed first used a file that the
+    /// program's arguments name, or first read standard input.
     pub work_cpu: Option<Nanos>,
-    /// Minor page faults of the thread since it last launched or reaped a child; `None` if it never did.
+    /// Minor page faults of the thread since it last launched or reaped a child; `None` if it never
+    /// did.
     pub exit_faults: Option<u32>,
     /// Resident set of the process in bytes; `None` if it was already freed.
     pub exit_rss_bytes: Option<u64>,
 }
 
-/// A stretch of a thread on a CPU and the stretch off it that follows. The thread is back on a CPU at the event's `at`, or has
-/// ended (`LeftCpu::Ended`; then `at` equals `off`).
+/// A stretch of a thread on a CPU and the stretch off it that follows. The thread is back on a CPU
+/// at the event's `at`, or has ended (`LeftCpu::Ended`; then `at` equals `off`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// When the thread got the CPU; `None` if it had never run, or if that was not seen.
@@ -259,8 +277,8 @@ pub struct Slice {
     pub reason: LeftCpu,
     /// The system call that the thread was in when it left the CPU.
     pub syscall: Option<Syscall>,
-    /// The number of system calls that the thread entered while on the CPU, if they were counted. A collector whose cost differs between
-    /// calls counts costs of `recorded_call` instead.
+    /// The number of system calls that the thread entered while on the CPU, if they were counted. A
+    /// collector whose cost differs between calls counts costs of `recorded_call` instead.
     pub calls: Option<u32>,
     /// What the thread waited for, if it was blocked and the object is known.
     pub object: Option<Object>,
@@ -330,7 +348,8 @@ crate::named_enum! {
         Pidfd = "pidfd",
         /// Any other anonymous inode.
         Anonymous = "anonymous",
-        /// A permission scanner's answer (fanotify), which a thread waits for when it opens or executes a file.
+        /// A permission scanner's answer (fanotify), which a thread waits for when it opens or
+        /// executes a file.
         Permission = "permission",
     }
 }
@@ -340,7 +359,8 @@ crate::named_enum! {
 pub struct Wake {
     pub at: Nanos,
     pub by: Waker,
-    /// Whether it is certain that `by` is the waker. Otherwise, the waker may be an interrupt that hit the thread `by` while that thread ran.
+    /// Whether it is certain that `by` is the waker. Otherwise, the waker may be an interrupt that
+    /// hit the thread `by` while that thread ran.
     pub is_certain: bool,
 }
 

@@ -1,7 +1,9 @@
-//! The environment variables that say which part of a build or test suite a program belongs to. They are the only part of an environment
-//! that a recording may contain: collectors pass each environment that they read to `select_allowed` and keep only the result.
+//! The environment variables that say which part of a build or test suite a program belongs to.
+//! They are the only part of an environment that a recording may contain: collectors pass each
+//! environment that they read to `select_allowed` and keep only the result.
 
-/// The names of the variables that may be recorded. Their values are names of packages, scripts or tests.
+/// The names of the variables that may be recorded. Their values are names of packages, scripts or
+/// tests.
 const ALLOWED: [&[u8]; 4] = [
     // cargo sets it for rustc, for build scripts, and for the programs and tests that it runs.
     b"CARGO_PKG_NAME",
@@ -15,7 +17,8 @@ const ALLOWED: [&[u8]; 4] = [
 /// Length in bytes of the longest value that is kept.
 const MAX_VALUE_BYTES: usize = 512;
 
-/// Returns the allowed variables of an environment, as NAME=VALUE, each NUL-terminated. A last string without a NUL is incomplete and is omitted.
+/// Returns the allowed variables of an environment, as NAME=VALUE, each NUL-terminated. A last
+/// string without a NUL is incomplete and is omitted.
 pub fn select_allowed(environment: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
     let end = environment.iter().rposition(|byte| *byte == 0).unwrap_or(0);
@@ -30,8 +33,8 @@ pub fn select_allowed(environment: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// Like `select_allowed`, for an environment of which only the beginning and the end are known. The first string of `end` is ignored,
-/// because its beginning may be missing.
+/// Like `select_allowed`, for an environment of which only the beginning and the end are known. The
+/// first string of `end` is ignored, because its beginning may be missing.
 pub fn select_allowed_in_parts(beginning: &[u8], end: &[u8]) -> Vec<u8> {
     let mut kept = select_allowed(beginning);
     let first_nul = end.iter().position(|byte| *byte == 0);

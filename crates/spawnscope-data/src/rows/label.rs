@@ -1,5 +1,6 @@
-//! Labels of a recording: keys with values that say what the run is about, such as its commit. Recorder and reader check the same limits,
-//! because labels come from command lines, from environment variables, and from files that anyone may have written.
+//! Labels of a recording: keys with values that say what the run is about, such as its commit.
+//! Recorder and reader check the same limits, because labels come from command lines, from
+//! environment variables, and from files that anyone may have written.
 
 use std::fmt;
 
@@ -29,11 +30,13 @@ impl Label {
     pub const MAX_COUNT: usize = 64;
     /// Maximum length of a key, in bytes.
     pub const MAX_KEY_BYTES: usize = 64;
-    /// Maximum length of a value, in bytes. Values are short because reports print them, and datasets repeat them in every row.
+    /// Maximum length of a value, in bytes. Values are short because reports print them, and
+    /// datasets repeat them in every row.
     pub const MAX_VALUE_BYTES: usize = 1024;
 
-    /// Returns a label if its key and value are valid. Keys become columns and parts of file names elsewhere, so they consist of ASCII letters,
-    /// digits, `_`, `-` and `.`, and begin with a letter.
+    /// Returns a label if its key and value are valid. Keys become columns and parts of file names
+    /// elsewhere, so they consist of ASCII letters, digits, `_`, `-` and `.`, and begin with a
+    /// letter.
     pub fn new(key: &str, value: &str) -> Result<Label, BadLabel> {
         let is_allowed = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
         if !key.starts_with(|first: char| first.is_ascii_alphabetic()) || !is_allowed {

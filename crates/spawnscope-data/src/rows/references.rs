@@ -11,7 +11,8 @@ pub struct TextId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub u32);
 
-/// Refers to a call chain of a recording. It stores the index plus one, so that an `Option<StackId>` is not larger: each launch has two.
+/// Refers to a call chain of a recording. It stores the index plus one, so that an
+/// `Option<StackId>` is not larger: each launch has two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId(NonZeroU32);
 
@@ -26,8 +27,9 @@ impl StackId {
     }
 }
 
-/// Refers to one of a recording's objects by its index, and includes the object's kind, which is needed for every slice. A recording may have
-/// millions of these references, so index and kind share one number.
+/// Refers to one of a recording's objects by its index, and includes the object's kind, which is
+/// needed for every slice. A recording may have millions of these references, so index and kind
+/// share one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectRef(NonZeroU32);
 

@@ -1,5 +1,6 @@
-//! The 95 % confidence interval of the difference between two means, each of a few runs. A bootstrap interval is too narrow for few runs,
-//! because a resample never contains a value that was not measured. Welch's t assumes normally distributed values. The result covers both
+//! The 95 % confidence interval of the difference between two means, each of a few runs. A
+//! bootstrap interval is too narrow for few runs, because a resample never contains a value that
+//! was not measured. Welch's t assumes normally distributed values. The result covers both
 //! intervals.
 
 use super::student::two_sided_probability;
@@ -38,7 +39,8 @@ impl Interval {
     }
 }
 
-/// Resamples of the runs of two sides. They are used for all measurements of these runs, because a run is drawn as a whole.
+/// Resamples of the runs of two sides. They are used for all measurements of these runs, because a
+/// run is drawn as a whole.
 #[derive(Clone, Debug)]
 pub struct Resamples {
     sizes: [usize; 2],
@@ -55,8 +57,8 @@ impl Resamples {
         Resamples { sizes, drawn }
     }
 
-    /// Returns the difference between the means, after minus before. `None` if a side has fewer than two values, or if a value is missing for
-    /// a run.
+    /// Returns the difference between the means, after minus before. `None` if a side has fewer
+    /// than two values, or if a value is missing for a run.
     pub fn difference(&self, before: &[f64], after: &[f64]) -> Option<Interval> {
         let is_complete = [before.len(), after.len()] == self.sizes && self.sizes.iter().all(|runs| *runs >= 2);
         if !is_complete {
@@ -79,7 +81,8 @@ impl Resamples {
     }
 }
 
-/// Returns the mean of one side with its 95 % confidence interval, by Student's t. `None` for fewer than two values.
+/// Returns the mean of one side with its 95 % confidence interval, by Student's t. `None` for fewer
+/// than two values.
 pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     let value = mean(values);
     let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
@@ -126,7 +129,8 @@ fn welch(before: &[f64], after: &[f64]) -> Option<(f64, f64)> {
     (error > 0.0).then(|| (error.sqrt(), error * error / squares))
 }
 
-/// Returns the 97.5 % quantile of Student's t. `degrees` is rounded down, so that the interval becomes wider rather than narrower.
+/// Returns the 97.5 % quantile of Student's t. `degrees` is rounded down, so that the interval
+/// becomes wider rather than narrower.
 fn student_quantile(degrees: f64) -> f64 {
     let index = (degrees.floor() as usize).max(1) - 1;
     STUDENT.get(index).copied().unwrap_or(NORMAL)
@@ -157,7 +161,8 @@ mod tests {
         assert_eq!((interval.low, interval.value, interval.high), (2.0, 2.0, 2.0));
     }
 
-    /// Draws both sides from the same distribution 400 times. About 5 % of the intervals may exclude zero; 32 of 400 are tolerated.
+    /// Draws both sides from the same distribution 400 times. About 5 % of the intervals may
+    /// exclude zero; 32 of 400 are tolerated.
     #[test]
     fn equal_sides_of_few_runs_seldom_look_different() {
         let mut random = fastrand::Rng::with_seed(7);

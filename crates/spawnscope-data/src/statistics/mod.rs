@@ -12,7 +12,8 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     if values.is_empty() { None } else { Some(quantile(values, 0.5)) }
 }
 
-/// Returns the value below which the fraction `share` of the values lies, interpolated between neighbours. Zero if there are no values.
+/// Returns the value below which the fraction `share` of the values lies, interpolated between
+/// neighbours. Zero if there are no values.
 pub fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     let position = share * values.len().saturating_sub(1) as f64;
     let low = position.floor() as usize;
@@ -27,27 +28,31 @@ pub fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     }
 }
 
-/// Returns Kendall's rank correlation, from -1 to 1: the fraction of pairs in the same order minus the fraction in opposite order.
+/// Returns Kendall's rank correlation, from -1 to 1: the fraction of pairs in the same order minus
+/// the fraction in opposite order.
 pub fn kendall_tau(x: &[f64], y: &[f64]) -> f64 {
     let agreement = pairs(x, y).map(|(dx, dy)| (dx * dy).partial_cmp(&0.0).map_or(0.0, |order| order as i8 as f64));
     let (count, sum) = agreement.fold((0.0, 0.0), |(count, sum), sign| (count + 1.0, sum + sign));
     if count == 0.0 { 0.0 } else { sum / count }
 }
 
-/// Returns Kendall's tau of the values against their positions: 1 if each value is larger than all values before it.
+/// Returns Kendall's tau of the values against their positions: 1 if each value is larger than all
+/// values before it.
 pub fn trend(values: &[f64]) -> f64 {
     let positions: Vec<f64> = (0..values.len()).map(|position| position as f64).collect();
     kendall_tau(&positions, values)
 }
 
-/// Returns the trend, divided by the standard deviation that it has for randomly ordered values (the Mann-Kendall test).
+/// Returns the trend, divided by the standard deviation that it has for randomly ordered values
+/// (the Mann-Kendall test).
 pub fn trend_deviations(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let variance = 2.0 * (2.0 * count + 5.0) / (9.0 * count * (count - 1.0));
     if values.len() < 2 { 0.0 } else { trend(values) / variance.sqrt() }
 }
 
-/// Returns the median slope of all pairs of points, which a few outliers do not change. `None` if all `x` are equal.
+/// Returns the median slope of all pairs of points, which a few outliers do not change. `None` if
+/// all `x` are equal.
 pub fn theil_sen_slope(x: &[f64], y: &[f64]) -> Option<f64> {
     median(pairs(x, y).filter(|(dx, _)| *dx != 0.0).map(|(dx, dy)| dy / dx))
 }

@@ -12,7 +12,8 @@ pub(super) fn is_ninja(path: &[u8]) -> bool {
     matches!(name, Some(b"ninja" | b"ninja-build" | b"samu"))
 }
 
-/// Returns COMMAND if an exec has ninja's form `/bin/sh -c COMMAND` and its arguments are not truncated.
+/// Returns COMMAND if an exec has ninja's form `/bin/sh -c COMMAND` and its arguments are not
+/// truncated.
 pub(super) fn shell_command(executed: &Executed) -> Option<&[u8]> {
     let is_whole = executed.argv_bytes == executed.argv.len() as u64;
     let arguments = executed.argv.strip_suffix(b"\0")?;
@@ -22,7 +23,8 @@ pub(super) fn shell_command(executed: &Executed) -> Option<&[u8]> {
     (is_whole && is_command).then_some(command)
 }
 
-/// Returns an invocation of ninja, still without commands. `None` if the directory that it works in is unknown.
+/// Returns an invocation of ninja, still without commands. `None` if the directory that it works in
+/// is unknown.
 pub(super) fn parse_invocation(executed: &Executed) -> Option<Invocation> {
     // A directory that begins with `...` is not a complete path.
     let cwd = executed.cwd.as_deref().filter(|cwd| cwd.starts_with(b"/"));

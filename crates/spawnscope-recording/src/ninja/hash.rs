@@ -5,7 +5,8 @@ use rapidhash::v1::rapidhash_v1;
 /// The seed that ninja gives to MurmurHash64A.
 const SEED: u64 = 0xdeca_fbad_deca_fbad;
 
-/// The hashes of one command by all algorithms. Which algorithm a log uses is known only when the log is read.
+/// The hashes of one command by all algorithms. Which algorithm a log uses is known only when the
+/// log is read.
 pub(super) type Hashes = [u64; 2];
 
 /// Hashes a command by MurmurHash64A and by rapidhash in its first version.
@@ -13,8 +14,8 @@ pub(super) fn hashes(command: &[u8]) -> Hashes {
     [murmur_64a(command), rapidhash_v1(command)]
 }
 
-/// Returns the position of the hash that a version of the log contains: MurmurHash64A in versions 5 (ninja 1.2 to 1.11, and samurai) and 6
-/// (1.12), rapidhash in version 7 (ninja 1.13).
+/// Returns the position of the hash that a version of the log contains: MurmurHash64A in versions 5
+/// (ninja 1.2 to 1.11, and samurai) and 6 (1.12), rapidhash in version 7 (ninja 1.13).
 pub(super) fn position_for_version(version: u32) -> Option<usize> {
     match version {
         5 | 6 => Some(0),
@@ -23,7 +24,8 @@ pub(super) fn position_for_version(version: u32) -> Option<usize> {
     }
 }
 
-/// Computes MurmurHash64A (MurmurHash2 with 64 bits, by Austin Appleby). The crates that implement it are not maintained.
+/// Computes MurmurHash64A (MurmurHash2 with 64 bits, by Austin Appleby). The crates that implement
+/// it are not maintained.
 fn murmur_64a(bytes: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
     let mut hash = SEED ^ (bytes.len() as u64).wrapping_mul(MULTIPLIER);
@@ -48,7 +50,8 @@ fn mix(word: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The length of a command and its two hashes, from logs that ninja 1.11.1 (version 5) and 1.13.0 (version 7) wrote.
+    /// The length of a command and its two hashes, from logs that ninja 1.11.1 (version 5) and
+    /// 1.13.0 (version 7) wrote.
     const NINJA_HASHES: [(usize, u64, u64); 18] = [
         (1, 0x2e49_d247_7c67_37f0, 0xa2da_2232_1247_804b),
         (2, 0x98fe_9d46_8fef_ab13, 0x4a48_0f4c_6395_d231),

@@ -1,4 +1,5 @@
-//! Collects the invocations of ninja and the commands that they launch from events. Memory is bounded. This code reads no file.
+//! Collects the invocations of ninja and the commands that they launch from events. Memory is
+//! bounded. This code reads no file.
 
 use std::collections::HashMap;
 use std::mem;
@@ -24,7 +25,8 @@ pub(crate) struct Invocations {
 }
 
 impl Invocations {
-    /// Starts an invocation if a process executes ninja, and adds a command if a child of ninja executes a shell.
+    /// Starts an invocation if a process executes ninja, and adds a command if a child of ninja
+    /// executes a shell.
     pub(crate) fn handle_exec(&mut self, launch: LaunchId, parent: Option<LaunchId>, executed: &Executed) {
         // If this process was ninja before, that invocation has ended.
         self.end(launch);
@@ -56,7 +58,8 @@ impl Invocations {
     /// Ends the invocation of a process that has ended or executes another program.
     pub(crate) fn end(&mut self, launch: LaunchId) {
         let invocation = self.running.remove(&launch);
-        // Invocations without commands, which only print a version or have nothing to do, need no log.
+        // Invocations without commands, which only print a version or have nothing to do, need no
+        // log.
         self.ended.extend(invocation.filter(|invocation| !invocation.commands.is_empty()));
     }
 }

@@ -1,5 +1,6 @@
-//! Finds commands in ninja's log by their hashes. A line is `START<tab>END<tab>MTIME<tab>OUTPUT<tab>HASH`, with the hash in hexadecimal. If
-//! an output has several lines, the last one counts. Any user may have written the log, so memory is bounded.
+//! Finds commands in ninja's log by their hashes. A line is
+//! `START<tab>END<tab>MTIME<tab>OUTPUT<tab>HASH`, with the hash in hexadecimal. If an output has
+//! several lines, the last one counts. Any user may have written the log, so memory is bounded.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -8,7 +9,8 @@ use std::str::FromStr;
 use super::hash::position_for_version;
 use super::{Command, Edge};
 
-/// Maximum number of bytes that are read at the end of a log, to which ninja appends lines. The log of a build of Chromium is 10 MB.
+/// Maximum number of bytes that are read at the end of a log, to which ninja appends lines. The log
+/// of a build of Chromium is 10 MB.
 const MAX_BYTES: u64 = 64 << 20;
 /// Maximum length of a line, in bytes; longer lines are skipped. A path has at most 4096 bytes.
 const MAX_LINE_BYTES: u64 = 8192;
@@ -28,8 +30,8 @@ struct Entry {
     times: Times,
 }
 
-/// Returns the edge of each command that the log contains. Commands that several edges or several launches share are skipped, because it is
-/// unknown which launch belongs to which edge.
+/// Returns the edge of each command that the log contains. Commands that several edges or several
+/// launches share are skipped, because it is unknown which launch belongs to which edge.
 pub(super) fn edges(mut log: impl Read + Seek, commands: &[Command]) -> io::Result<Vec<Edge>> {
     let bytes = log.seek(SeekFrom::End(0))?;
     log.rewind()?;
@@ -48,7 +50,8 @@ pub(super) fn edges(mut log: impl Read + Seek, commands: &[Command]) -> io::Resu
     Ok(build_edges(entries, &wanted))
 }
 
-/// Searches a log for the edges of commands, for `fuzz/`. Returns the outputs of each edge that is found, with the index of its command.
+/// Searches a log for the edges of commands, for `fuzz/`. Returns the outputs of each edge that is
+/// found, with the index of its command.
 #[cfg(fuzzing)]
 pub fn fuzz_ninja_log(log: &[u8], commands: &[&[u8]]) -> Vec<(usize, Vec<Vec<u8>>)> {
     let numbered = commands.iter().enumerate();
@@ -107,7 +110,8 @@ fn build_edges(entries: HashMap<Vec<u8>, Entry>, wanted: &HashMap<u64, Option<&C
     edges
 }
 
-/// Reads a line, without its newline. A line that is too long or has no newline becomes empty. Returns whether there was a line.
+/// Reads a line, without its newline. A line that is too long or has no newline becomes empty.
+/// Returns whether there was a line.
 fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     if lines.take(MAX_LINE_BYTES).read_until(b'\n', line)? == 0 {

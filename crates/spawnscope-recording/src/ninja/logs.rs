@@ -1,5 +1,6 @@
-//! Opens ninja's logs. Their paths come from recorded processes, whose users may have put any file there, while the recorder may be root.
-//! Therefore only regular files are read, the last component must not be a link, and there is a time limit for file systems that do not answer.
+//! Opens ninja's logs. Their paths come from recorded processes, whose users may have put any file
+//! there, while the recorder may be root. Therefore only regular files are read, the last component
+//! must not be a link, and there is a time limit for file systems that do not answer.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,7 +15,8 @@ use super::arguments::join;
 use super::{Edge, Invocation, log};
 use spawnscope_system::files::{Links, open_regular};
 
-/// How long a recording waits for all logs together. Reading the log of 20,000 edges takes a few milliseconds.
+/// How long a recording waits for all logs together. Reading the log of 20,000 edges takes a few
+/// milliseconds.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
 const LOG_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many bytes of a build file are searched for the directory of the log.
@@ -46,8 +48,8 @@ impl Logs {
             return Vec::new();
         }
         let (sender, receiver) = mpsc::channel();
-        // The new thread inherits the file system ids of this thread, so under sudo it can read only what the user may read. If it hangs, it is
-        // abandoned.
+        // The new thread inherits the file system ids of this thread, so under sudo it can read
+        // only what the user may read. If it hangs, it is abandoned.
         let reader =
             thread::Builder::new().name("ninja's log".into()).spawn(move || drop(sender.send(edges(&invocation))));
         let edges = reader.map(|_| receiver.recv_timeout(timeout));
@@ -65,7 +67,8 @@ fn edges(invocation: &Invocation) -> io::Result<Vec<Edge>> {
     log::edges(open(&join(&directory, b".ninja_log"))?, &invocation.commands)
 }
 
-/// Returns the value of `builddir` in a build file: the directory where ninja puts its log. The value is usually in the first lines of the file.
+/// Returns the value of `builddir` in a build file: the directory where ninja puts its log. The
+/// value is usually in the first lines of the file.
 fn build_directory(invocation: &Invocation) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let file = open(&join(&invocation.directory, &invocation.file)).ok()?;

@@ -1,5 +1,6 @@
-//! Finds the ninja edge that a launch belongs to. ninja runs an edge as `/bin/sh -c COMMAND`, and its log contains the outputs of each edge with
-//! the hash of COMMAND. `invocations` collects the commands from events, `logs` opens the logs, and `log` finds the hashes in a log.
+//! Finds the ninja edge that a launch belongs to. ninja runs an edge as `/bin/sh -c COMMAND`, and
+//! its log contains the outputs of each edge with the hash of COMMAND. `invocations` collects the
+//! commands from events, `logs` opens the logs, and `log` finds the hashes in a log.
 //!
 //! Edges are found by hashes only. The log also has times, but ninja's clock begins at an instant
 //! that is not recorded, and with `-j` many edges begin in the same millisecond. If two launches or

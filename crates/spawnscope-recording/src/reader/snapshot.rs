@@ -1,4 +1,5 @@
-//! Reads whole tables within one transaction, because a recorder may be writing to the recording, and compares each with its checksum.
+//! Reads whole tables within one transaction, because a recorder may be writing to the recording,
+//! and compares each with its checksum.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -24,8 +25,8 @@ use spawnscope_data::table::{Row, Table};
 
 const MAX_COLUMNS: usize = 32;
 
-/// The first format version in which a socket is the object of a polling call only if the call did not time out. The sockets of polling calls in
-/// earlier versions are ignored.
+/// The first format version in which a socket is the object of a polling call only if the call did
+/// not time out. The sockets of polling calls in earlier versions are ignored.
 const RELIABLE_POLLED_SOCKETS_SINCE: i32 = 12;
 const POLLS: [u16; 4] = syscalls::numbers(["poll", "select", "pselect6", "ppoll"]);
 
@@ -34,7 +35,8 @@ const TOO_LONG: &str = "the lives of its processes add up to more than 292 years
 pub(super) struct Snapshot<'f> {
     file: &'f RecordingFile,
     transaction: Transaction<'f>,
-    /// The checksums of the tables in the file. Empty before version 8, and if another program has written to the recording.
+    /// The checksums of the tables in the file. Empty before version 8, and if another program has
+    /// written to the recording.
     sums: HashMap<String, TableSum>,
     /// What follows from the recording's duration. Values are checked against it once it is known.
     limits: OnceCell<Limits>,
@@ -97,7 +99,8 @@ impl<'f> Snapshot<'f> {
     }
 
     pub(super) fn slices(&self, handle: &mut dyn FnMut(SliceRow)) -> Result<Contradictions, RecordError> {
-        // Only the ids of texts are needed: `recording` reads the texts and compares them with their checksum.
+        // Only the ids of texts are needed: `recording` reads the texts and compares them with
+        // their checksum.
         let mut index = Index { texts: Ids::new(self.ids::<TextRow>()?), ..Index::default() };
         (_, index.objects) = self.objects(&index)?;
         let info = self.info()?;
@@ -127,7 +130,8 @@ impl<'f> Snapshot<'f> {
         self.finish_checks(checker)
     }
 
-    /// Checks the values that are read from now on against the limits that follow from the recording's duration.
+    /// Checks the values that are read from now on against the limits that follow from the
+    /// recording's duration.
     fn begin_checks(&self) -> Result<(), RecordError> {
         let limits = Limits::of(&self.recording_row()?);
         self.limits.get_or_init(|| limits);
@@ -145,7 +149,8 @@ impl<'f> Snapshot<'f> {
         Ok(SpanChecker::new(tasks, end))
     }
 
-    /// Reads the labels, which are few and short, and adds labels for the machine from the table `recording`.
+    /// Reads the labels, which are few and short, and adds labels for the machine from the table
+    /// `recording`.
     fn labels(&self, recording: &RecordingRow) -> Result<Vec<Label>, RecordError> {
         let mut labels: Vec<Label> = Vec::new();
         self.each_undecoded::<Label>(&Index::default(), |fields| {
@@ -232,7 +237,8 @@ impl<'f> Snapshot<'f> {
         self.each_undecoded::<TextRow>(&Index::default(), |fields| {
             ids.push(fields.decode()?);
             let text = fields.bytes()?;
-            // In a hostile file, several texts may share pages, so that a small file could exhaust memory.
+            // In a hostile file, several texts may share pages, so that a small file could exhaust
+            // memory.
             bytes += text.len() as u64;
             if bytes > max_bytes {
                 return Err(fields.bad("more bytes than the file has".to_owned()));
@@ -272,7 +278,8 @@ impl<'f> Snapshot<'f> {
         Ok((frames, stacks))
     }
 
-    /// Reads only the rowids of a table. The other columns and the checksum are checked when the rows are read.
+    /// Reads only the rowids of a table. The other columns and the checksum are checked when the
+    /// rows are read.
     fn ids<R: Row<Sqlite>>(&self) -> Result<Vec<i64>, RecordError> {
         let table = R::TABLE;
         if table.since() > self.file.opened.version {
@@ -286,8 +293,9 @@ impl<'f> Snapshot<'f> {
         Ok(ids)
     }
 
-    /// Calls `handle` with each row of a statement, and with its rowid, which is the first value. Checks that rowids ascend, because reading
-    /// pages that refer to each other in a cycle would never end.
+    /// Calls `handle` with each row of a statement, and with its rowid, which is the first value.
+    /// Checks that rowids ascend, because reading pages that refer to each other in a cycle would
+    /// never end.
     fn each_stored(
         &self,
         table: &Table,
@@ -319,7 +327,8 @@ impl<'f> Snapshot<'f> {
         self.each_undecoded::<R>(index, |fields| fields.row().map(&mut handle))
     }
 
-    /// Calls `handle` with the undecoded values of each row of a table, and finally compares the table with its checksum.
+    /// Calls `handle` with the undecoded values of each row of a table, and finally compares the
+    /// table with its checksum.
     fn each_undecoded<R: Row<Sqlite>>(
         &self,
         index: &Index,

@@ -1,4 +1,5 @@
-//! Tests that valid recordings are read, and that every way in which a file can be invalid is reported.
+//! Tests that valid recordings are read, and that every way in which a file can be invalid is
+//! reported.
 
 mod flipped;
 mod hostile;
@@ -227,8 +228,9 @@ fn wakers_threads_and_losses_are_read() {
     let (_directory, path) = recording(1);
     change(
         &path,
-            "DELETE FROM slice; INSERT INTO text VALUES (99, x'6b30');
-             INSERT INTO slice VALUES (1, 10, 5, 20, 7, 2, 61, -1, -7, 99, 40, 3, 0), (1, 50, NULL, NULL, NULL, 5, NULL, NULL, 0, NULL, NULL, NULL, 1);
+        "DELETE FROM slice; INSERT INTO text VALUES (99, x'6b30');
+             INSERT INTO slice VALUES (1, 10, 5, 20, 7, 2, 61, -1, -7, 99, 40, 3, 0),
+             (1, 50, NULL, NULL, NULL, 5, NULL, NULL, 0, NULL, NULL, NULL, 1);
              INSERT INTO slice VALUES (1, 60, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
              INSERT INTO object VALUES (7, 0, 15, 4242, NULL), (40, 1, 8, -1, 99);
              INSERT INTO thread VALUES (8, 1, NULL, 300, 10, NULL, NULL)",

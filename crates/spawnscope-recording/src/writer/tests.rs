@@ -1,4 +1,5 @@
-//! Tests of the files after an orderly end, after a kill, on a full disk, and with interference by other programs.
+//! Tests of the files after an orderly end, after a kill, on a full disk, and with interference by
+//! other programs.
 
 mod edges;
 mod killed;

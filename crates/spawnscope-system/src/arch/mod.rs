@@ -1,8 +1,10 @@
-//! Code that depends on the processor that spawnscope runs on, one file per architecture: raw system calls, the machine code of tiny
-//! programs, and code for measurements. All files define the same items. System call numbers come from libc.
+//! Code that depends on the processor that spawnscope runs on, one file per architecture: raw
+//! system calls, the machine code of tiny programs, and code for measurements. All files define the
+//! same items. System call numbers come from libc.
 //!
-//! Other code depends on the processor as well: the system call numbers of a *recording's* architecture are data (`event::syscalls`), and
-//! stack walking is in `spawnscope-collect` (`stacks/processor`).
+//! Other code depends on the processor as well: the system call numbers of a *recording's*
+//! architecture are data (`event::syscalls`), and stack walking is in `spawnscope-collect`
+//! (`stacks/processor`).
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("spawnscope supports Linux on x86-64 and aarch64 only");

@@ -29,15 +29,17 @@ pub unsafe fn call(number: libc::c_long, [a, b, c]: [usize; 3]) -> isize {
     result
 }
 
-/// Makes a clone call whose child starts in `entry(argument)`, which never returns. A child without a stack of its own uses the caller's
-/// stack, below the caller's frame; the caller must then wait until the child has executed a program or ended.
+/// Makes a clone call whose child starts in `entry(argument)`, which never returns. A child without
+/// a stack of its own uses the caller's stack, below the caller's frame; the caller must then wait
+/// until the child has executed a program or ended.
 ///
 /// # Safety
 /// `number` and `arguments` must be a valid vfork, clone or clone3 call.
 #[inline(never)]
 pub unsafe fn clone_into(number: libc::c_long, [a, b]: [usize; 2], entry: Entry, argument: *const u8) -> isize {
     let result: isize;
-    // SAFETY: the parent continues at label 2 with its registers and stack unchanged; the child never reaches it.
+    // SAFETY: the parent continues at label 2 with its registers and stack unchanged; the child
+    // never reaches it.
     unsafe {
         asm!(
             "syscall",
@@ -63,7 +65,8 @@ pub fn vfork_call() -> (libc::c_long, [usize; 2]) {
     (libc::SYS_vfork, [0, 0])
 }
 
-/// Returns instructions that write the `length` bytes stored after them to standard output (none if `length` is 0), and exit with `status`.
+/// Returns instructions that write the `length` bytes stored after them to standard output (none if
+/// `length` is 0), and exit with `status`.
 pub fn tiny_code(status: u8, length: u8) -> Vec<u8> {
     let mut code = Vec::new();
     if length > 0 {

@@ -1,6 +1,8 @@
-//! Measures how much recording adds to each system call. The recorder times its own calls before the collector is attached, and again when the
-//! collector is attached and follows the recorder too. After every second call, it executes instructions that fill the L1 instruction cache, as
-//! an ordinary program does. Without them, the collector's code would stay cached and cost a third less.
+//! Measures how much recording adds to each system call. The recorder times its own calls before
+//! the collector is attached, and again when the collector is attached and follows the recorder
+//! too. After every second call, it executes instructions that fill the L1 instruction cache, as an
+//! ordinary program does. Without them, the collector's code would stay cached and cost a third
+//! less.
 
 use super::summarize;
 use crate::arch::fill_instruction_cache;

@@ -1,8 +1,9 @@
-//! Measures how much recording adds to launches. The recorder launches children of its own, recorded and not recorded in turn: what slows the
-//! machine for some milliseconds slows both. Only CPU time counts, because other programs delay launches on a busy machine, but add no CPU
-//! time. Some children exit at once, others execute the smallest static program. They are created as by vfork, whose duration does not depend on
-//! the size of the recorder. All signals are blocked meanwhile, because a child shares the recorder's memory and must not run its signal
-//! handlers.
+//! Measures how much recording adds to launches. The recorder launches children of its own,
+//! recorded and not recorded in turn: what slows the machine for some milliseconds slows both. Only
+//! CPU time counts, because other programs delay launches on a busy machine, but add no CPU time.
+//! Some children exit at once, others execute the smallest static program. They are created as by
+//! vfork, whose duration does not depend on the size of the recorder. All signals are blocked
+//! meanwhile, because a child shares the recorder's memory and must not run its signal handlers.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -17,13 +18,15 @@ use crate::launch_timing::clone::{ChildStack, CloneCall};
 use crate::process::{await_end, reap};
 use crate::tiny;
 
-/// Number of rounds, each of which compares launches with and without recording. Together they take 25 ms.
+/// Number of rounds, each of which compares launches with and without recording. Together they take
+/// 25 ms.
 const ROUNDS: usize = 11;
 /// Number of launches of each kind in a round. The fastest counts.
 const LAUNCHES: usize = 5;
 
-/// Returns how much recording adds to a launch without an exec, and to an exec. `as_recorded` records what its argument does in this thread,
-/// and returns whether it succeeded. Constants without a measurable difference are omitted.
+/// Returns how much recording adds to a launch without an exec, and to an exec. `as_recorded`
+/// records what its argument does in this thread, and returns whether it succeeded. Constants
+/// without a measurable difference are omitted.
 pub fn recorded_launches(mut as_recorded: impl FnMut(&mut dyn FnMut()) -> bool) -> Vec<Calibration> {
     // If this fails, only what recording adds to launches stays unknown.
     let Ok(launcher) = Launcher::new() else { return Vec::new() };
@@ -35,7 +38,8 @@ pub fn recorded_launches(mut as_recorded: impl FnMut(&mut dyn FnMut()) -> bool) 
     costs(&rounds.flatten().collect::<Vec<_>>())
 }
 
-/// Returns the constants from the times without and with recording. A launch with an exec is longer by the sum of both constants.
+/// Returns the constants from the times without and with recording. A launch with an exec is longer
+/// by the sum of both constants.
 fn costs(rounds: &[(LaunchTimes, LaunchTimes)]) -> Vec<Calibration> {
     let increase = |what, time: fn(&LaunchTimes) -> f64| {
         summarize(what, rounds.iter().map(|(unrecorded, recorded)| time(recorded) - time(unrecorded)).collect())
@@ -50,7 +54,8 @@ struct Launcher {
     program: OwnedFd,
 }
 
-/// The CPU time in the parent and the child, in nanoseconds, of a launch without an exec, and of one with it.
+/// The CPU time in the parent and the child, in nanoseconds, of a launch without an exec, and of
+/// one with it.
 type LaunchTimes = [f64; 2];
 
 impl Launcher {
@@ -58,7 +63,8 @@ impl Launcher {
         Ok(Launcher { stack: ChildStack::map()?, program: tiny::in_memory(&tiny::program(0, ""))? })
     }
 
-    /// Measures launches without and with an exec in turn; `None` if one fails: a machine may refuse to execute programs in memory.
+    /// Measures launches without and with an exec in turn; `None` if one fails: a machine may
+    /// refuse to execute programs in memory.
     fn times(&self) -> Option<LaunchTimes> {
         let blocked = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
         let program = self.program.as_raw_fd();
@@ -76,7 +82,8 @@ impl Launcher {
     fn launch(&self, entry: Entry, program: &RawFd) -> Option<f64> {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK;
         let before = cpu_time_of_thread();
-        // SAFETY: the child only makes system calls, and this process waits for its exec or end. The descriptor outlives it.
+        // SAFETY: the child only makes system calls, and this process waits for its exec or end.
+        // The descriptor outlives it.
         let child = unsafe { self.stack.start(CloneCall::Clone { flags }, entry, std::ptr::from_ref(program).cast()) };
         let child = child.ok()?;
         let in_child = await_end(child).ok().and_then(|()| cpu_time_of(Pid(child)));

@@ -1,6 +1,8 @@
-//! Measures what creating processes costs on this machine, before the command is released. Predictions need these constants for launches
-//! that the recording does not contain. A separate process (`rounds`) measures them while the collector is loaded, because the memory and
-//! the threads of the recorder would distort them. If measuring fails or is too slow, the constants are unknown.
+//! Measures what creating processes costs on this machine, before the command is released.
+//! Predictions need these constants for launches that the recording does not contain. A separate
+//! process (`rounds`) measures them while the collector is loaded, because the memory and the
+//! threads of the recorder would distort them. If measuring fails or is too slow, the constants are
+//! unknown.
 
 mod calls;
 mod launches;
@@ -18,11 +20,14 @@ pub use self::stops::stop_latency;
 use crate::launch_timing::measuring_process::MeasuringProcess;
 use spawnscope_data::event::{Calibration, Constant};
 
-/// How long after the first round the last one may begin, unless a constant would be unknown without it.
+/// How long after the first round the last one may begin, unless a constant would be unknown
+/// without it.
 const LATEST_ROUND: Duration = Duration::from_millis(100);
-/// How long after the first round the last one may begin in any case. On an idle machine, the rounds that are needed take 20 ms.
+/// How long after the first round the last one may begin in any case. On an idle machine, the
+/// rounds that are needed take 20 ms.
 const LATEST_NEEDED_ROUND: Duration = Duration::from_secs(1);
-/// How long the measuring process may run after the latest start of a round: longer than an undisturbed round.
+/// How long the measuring process may run after the latest start of a round: longer than an
+/// undisturbed round.
 const GRACE_PERIOD: Duration = Duration::from_millis(5);
 /// Minimum number of rounds for a constant, because quartiles of fewer values are meaningless.
 const MIN_ROUNDS: usize = 5;
@@ -34,12 +39,14 @@ pub struct Calibrator {
 }
 
 impl Calibrator {
-    /// Starts measuring. The caller must not record the measuring process, so a recording of the whole machine may only begin after `finish`.
+    /// Starts measuring. The caller must not record the measuring process, so a recording of the
+    /// whole machine may only begin after `finish`.
     pub fn start() -> io::Result<Calibrator> {
         Calibrator::start_until(LATEST_ROUND, LATEST_NEEDED_ROUND)
     }
 
-    /// Like `start`, for a caller with a limit of its own: no round begins later than `last_round` after the first.
+    /// Like `start`, for a caller with a limit of its own: no round begins later than `last_round`
+    /// after the first.
     pub fn start_for(last_round: Duration) -> io::Result<Calibrator> {
         Calibrator::start_until(last_round, last_round)
     }
@@ -51,7 +58,8 @@ impl Calibrator {
         })
     }
 
-    /// Waits for the measuring process, ends it if it takes too long, and returns the constants that it has measured.
+    /// Waits for the measuring process, ends it if it takes too long, and returns the constants
+    /// that it has measured.
     pub fn finish(self) -> Vec<Calibration> {
         constants(&self.process.end(self.until).results)
     }
@@ -99,14 +107,16 @@ fn identification_at_start(results: &SharedResults) -> Option<Calibration> {
     })
 }
 
-/// Returns how much more a part of a life takes in children of the large process than the median in children of the small process, per MiB.
+/// Returns how much more a part of a life takes in children of the large process than the median in
+/// children of the small process, per MiB.
 fn per_mebibyte(what: Constant, small: &Lives, large: &Lives, part: impl Fn([u64; 2]) -> u64) -> Option<Calibration> {
     let mebibytes = (rounds::LARGE_BYTES >> 20) as f64;
     let base = constant(what, small, &part)?.ns;
     summarize(what, large.rows().map(|life| (part(life) as f64 - base) / mebibytes).collect())
 }
 
-/// Returns the median and the quartiles of the values; `None` if there are too few values or the median is not positive.
+/// Returns the median and the quartiles of the values; `None` if there are too few values or the
+/// median is not positive.
 fn summarize(what: Constant, mut values: Vec<f64>) -> Option<Calibration> {
     if values.len() < MIN_ROUNDS {
         return None;

@@ -1,5 +1,5 @@
-//! The work of the measuring process: it creates children that exit at once, from a small and from a large process, and times them. It
-//! obeys the rules for measuring processes (`launch_timing`).
+//! The work of the measuring process: it creates children that exit at once, from a small and from
+//! a large process, and times them. It obeys the rules for measuring processes (`launch_timing`).
 
 #[cfg(target_arch = "x86_64")]
 use std::ffi::CStr;
@@ -41,9 +41,10 @@ const ENOUGH_ROUNDS: usize = 8;
 
 const MAX_PAUSED_ROUNDS: usize = 6;
 
-/// Measures all constants: first with `MIN_ROUNDS` rounds each, up to `last_needed` from now, then with the remaining rounds, up to
-/// `last_round` from now. Without this order, the constants that are measured last would be unknown on a busy machine, where each round takes
-/// several times as long. Any failure ends the measurement early.
+/// Measures all constants: first with `MIN_ROUNDS` rounds each, up to `last_needed` from now, then
+/// with the remaining rounds, up to `last_round` from now. Without this order, the constants that
+/// are measured last would be unknown on a busy machine, where each round takes several times as
+/// long. Any failure ends the measurement early.
 pub(super) fn measure(results: &SharedResults, last_round: Duration, last_needed: Duration) -> Option<()> {
     ignore_requests_to_end();
     let (needed, more) = (Deadline::after(last_needed), Deadline::after(last_round));
@@ -58,7 +59,8 @@ pub(super) fn measure(results: &SharedResults, last_round: Duration, last_needed
     let bench = Bench { results, stack: ChildStack::map().ok()?, few_pages, many_pages };
     bench.rounds(needed, |_| MIN_ROUNDS)?;
     #[cfg(target_arch = "x86_64")]
-    // Takes 2 to 5 ms. Without a program to trace, the count is unknown, but the rest is not affected.
+    // Takes 2 to 5 ms. Without a program to trace, the count is unknown, but the rest is not
+    // affected.
     if let Some(count) = needed.rounds(1).next().and_then(|_| identification::count(STARTED_PROGRAM)) {
         results.instructions_at_start.add([count.into()]);
     }
@@ -70,12 +72,14 @@ struct Bench<'a> {
     stack: ChildStack,
     /// Pages to write to. Children get copies of them only when faults are measured.
     few_pages: Memory,
-    /// The memory that makes this process a large one. Children get copies of it only when large forks are measured.
+    /// The memory that makes this process a large one. Children get copies of it only when large
+    /// forks are measured.
     many_pages: Memory,
 }
 
 impl Bench<'_> {
-    /// Measures each constant in turn. `choose_count` returns the number of rounds, given the maximum number for a constant.
+    /// Measures each constant in turn. `choose_count` returns the number of rounds, given the
+    /// maximum number for a constant.
     fn rounds(&self, deadline: Deadline, choose_count: impl Fn(usize) -> usize) -> Option<()> {
         let results = self.results;
         let rounds = |max_rounds| deadline.rounds(choose_count(max_rounds));
@@ -112,7 +116,8 @@ impl Bench<'_> {
         let call = CloneCall::Clone { flags };
         let argument = std::ptr::from_ref(self.results).cast();
         let began = now();
-        // SAFETY: the child only makes system calls and exits. The results outlive it, and the stack is not used again before its end.
+        // SAFETY: the child only makes system calls and exits. The results outlive it, and the
+        // stack is not used again before its end.
         let child = unsafe { self.stack.start(call, exit_at_once, argument) };
         reap(child.ok()?).ok()?;
         let ended = now();
@@ -120,13 +125,15 @@ impl Bench<'_> {
         Some([born, ended].map(|at| at.since(began).0))
     }
 
-    /// Writes to pages that a running child shares. Then the child ends, and as many other pages that it has shared are written.
+    /// Writes to pages that a running child shares. Then the child ends, and as many other pages
+    /// that it has shared are written.
     fn faults(&self, pages: &Memory) -> Option<()> {
         let copy = IdleCopy::start().ok()?;
         let half = FAULTS as usize * PAGE_BYTES;
         self.results.faults.add([timed(|| pages.write_first(half)).0]);
         copy.end().ok()?;
-        // Writing all pages reaches the second half. A page that was already written costs almost nothing.
+        // Writing all pages reaches the second half. A page that was already written costs almost
+        // nothing.
         self.results.reuses.add([timed(|| pages.write()).0]);
         Some(())
     }
@@ -140,7 +147,8 @@ unsafe extern "C" fn exit_at_once(results: *const u8) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Opens libraries that do not exist, as a loader does in each directory that it searches before the right one.
+/// Opens libraries that do not exist, as a loader does in each directory that it searches before
+/// the right one.
 fn open_absent() {
     for _ in 0..OPENS {
         // SAFETY: the path is a string. Nothing is opened, since no library has this name.

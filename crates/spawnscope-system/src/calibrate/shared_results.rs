@@ -1,4 +1,5 @@
-//! The shared memory in which the measuring process and its children store their times. The recorder reads it after they have ended.
+//! The shared memory in which the measuring process and its children store their times. The
+//! recorder reads it after they have ended.
 
 use std::sync::atomic::AtomicU64;
 
@@ -32,8 +33,9 @@ unsafe impl Shareable for SharedResults {}
 /// One time for each round, in nanoseconds.
 pub(super) type Times = Series<1, MAX_ROUNDS>;
 
-/// Two times of one child for each round, in nanoseconds since its parent entered the call that created it: when the child reached its first
-/// instruction (`CREATED`), and when the parent's wait returned (`REAPED`). The child does nothing but exit.
+/// Two times of one child for each round, in nanoseconds since its parent entered the call that
+/// created it: when the child reached its first instruction (`CREATED`), and when the parent's wait
+/// returned (`REAPED`). The child does nothing but exit.
 pub(super) type Lives = Series<2, MAX_ROUNDS>;
 
 pub(super) const CREATED: usize = 0;

@@ -1,7 +1,9 @@
-//! Measures what a stop costs a traced process beyond the work of its tracer: the stop itself, the wake-up of the tracer, and the wake-up of the
-//! process. The tracer of a recording can measure only its own work. A measuring process makes system calls untraced, and again traced. It works
-//! before each call, as programs do, so that the CPU of its waiting tracer goes to sleep: waking it takes most of the time. Tracer and process
-//! have a CPU each, as far as there are two: on the same CPU, a stop costs a fifth of what it adds to recorded programs.
+//! Measures what a stop costs a traced process beyond the work of its tracer: the stop itself, the
+//! wake-up of the tracer, and the wake-up of the process. The tracer of a recording can measure
+//! only its own work. A measuring process makes system calls untraced, and again traced. It works
+//! before each call, as programs do, so that the CPU of its waiting tracer goes to sleep: waking it
+//! takes most of the time. Tracer and process have a CPU each, as far as there are two: on the same
+//! CPU, a stop costs a fifth of what it adds to recorded programs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -17,11 +19,14 @@ use crate::ptrace::{Event, Options, Resume, Tracer};
 
 /// Number of rounds. Only the fastest one counts, because other programs delay the others.
 const ROUNDS: u32 = 5;
-/// Number of system calls in a round; each stops the traced process twice. All rounds together take 8 ms.
+/// Number of system calls in a round; each stops the traced process twice. All rounds together take
+/// 8 ms.
 const CALLS: u32 = 4;
-/// Storms of launches stop every 100 to 200 us. The kernel of a virtual machine may keep a waiting CPU awake for 50 us.
+/// Storms of launches stop every 100 to 200 us. The kernel of a virtual machine may keep a waiting
+/// CPU awake for 50 us.
 const WORK_NS: u64 = 150_000;
-/// Maximum time of the measurement. A process that is delayed longer would say nothing about others.
+/// Maximum time of the measurement. A process that is delayed longer would say nothing about
+/// others.
 const LIMIT: Duration = Duration::from_millis(50);
 
 #[repr(C)]
@@ -37,7 +42,8 @@ struct Shared {
 // SAFETY: all fields are atomic integers, for which zero is valid.
 unsafe impl Shareable for Shared {}
 
-/// Returns the cost of a stop. `None` if it cannot be measured. The calling thread must trace nothing and have no other children.
+/// Returns the cost of a stop. `None` if it cannot be measured. The calling thread must trace
+/// nothing and have no other children.
 pub fn stop_latency() -> Option<Nanos> {
     let allowed = sched_getaffinity(None).ok()?;
     let (cpu, mut own, mut others) = (sched_getcpu(), CpuSet::new(), allowed);
@@ -113,7 +119,8 @@ mod tests {
 
     #[test]
     fn a_stop_takes_longer_than_a_system_call() {
-        // Another thread of this process may create children, so the measurement has a thread of its own.
+        // Another thread of this process may create children, so the measurement has a thread of
+        // its own.
         let latency = std::thread::spawn(stop_latency).join().unwrap();
         // A busy machine delays the measurement too much.
         assert!(latency.is_none_or(|latency| latency > Nanos(300)), "{latency:?}");

@@ -5,8 +5,8 @@ use super::*;
 use crate::launch_timing::shared::SharedMapping;
 use crate::process::reap;
 
-/// Returns the results of rounds that take from 1 to `rounds` times as long as the fastest one. In the large process, each MiB adds 100 ns
-/// to creation and 50 ns to freeing.
+/// Returns the results of rounds that take from 1 to `rounds` times as long as the fastest one. In
+/// the large process, each MiB adds 100 ns to creation and 50 ns to freeing.
 fn results(rounds: u64) -> SharedMapping<SharedResults> {
     let results = SharedMapping::<SharedResults>::map().unwrap();
     results.instructions_at_start.add([50]);

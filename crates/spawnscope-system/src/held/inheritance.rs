@@ -1,6 +1,7 @@
-//! Gives the command the signal and descriptor state it would have without spawnscope: Rust's runtime ignores SIGPIPE and opens
-//! closed standard streams before `main`, and the recorder blocks signals and needs the default disposition of SIGCHLD. Only an
-//! initializer that runs before `main` can see the original state.
+//! Gives the command the signal and descriptor state it would have without spawnscope: Rust's
+//! runtime ignores SIGPIPE and opens closed standard streams before `main`, and the recorder blocks
+//! signals and needs the default disposition of SIGCHLD. Only an initializer that runs before
+//! `main` can see the original state.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -9,19 +10,20 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signa
 use crate::signals::is_ignored;
 
 const SIGPIPE_IGNORED: u8 = 1;
-/// Bit of `INITIAL_STATE`: standard input was closed. The next two bits are for standard output and standard error.
+/// Bit of `INITIAL_STATE`: standard input was closed. The next two bits are for standard output and
+/// standard error.
 const STDIN_CLOSED: u8 = 2;
 const SIGCHLD_IGNORED: u8 = 16;
 static INITIAL_STATE: AtomicU8 = AtomicU8::new(0);
 
-/// Sets the dispositions that spawnscope itself needs. While SIGCHLD is ignored, the kernel reaps children and discards their wait
-/// statuses. Call this before any child is created.
+/// Sets the dispositions that spawnscope itself needs. While SIGCHLD is ignored, the kernel reaps
+/// children and discards their wait statuses. Call this before any child is created.
 pub fn use_own_dispositions() {
     set_disposition(Signal::SIGCHLD, false);
 }
 
-/// Restores the dispositions that spawnscope was started with. Call this in a process that is about to execute a program of the user. Makes
-/// only system calls.
+/// Restores the dispositions that spawnscope was started with. Call this in a process that is about
+/// to execute a program of the user. Makes only system calls.
 pub fn restore_dispositions() {
     let initial = INITIAL_STATE.load(Ordering::Relaxed);
     set_disposition(Signal::SIGPIPE, initial & SIGPIPE_IGNORED != 0);
@@ -35,7 +37,8 @@ fn set_disposition(signal: Signal, is_ignored: bool) {
     let _ = unsafe { sigaction(signal, &action) };
 }
 
-/// Restores the original state, and sets the signal mask to `mask`. Runs in the child, and makes only system calls.
+/// Restores the original state, and sets the signal mask to `mask`. Runs in the child, and makes
+/// only system calls.
 pub(super) fn restore(mask: &SigSet) {
     let initial = INITIAL_STATE.load(Ordering::Relaxed);
     restore_dispositions();

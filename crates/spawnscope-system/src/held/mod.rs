@@ -1,7 +1,8 @@
-//! Starts the command and holds it before its exec until a collector is attached. The command gets the terminal, files, signals and
-//! user that it would have without spawnscope. If the recorder dies first, the command never runs. `program` finds the command's file,
-//! `prepared` contains what its process needs, `inheritance` restores the state that spawnscope has changed, and `moved` has the
-//! state that a fork does not hand on.
+//! Starts the command and holds it before its exec until a collector is attached. The command gets
+//! the terminal, files, signals and user that it would have without spawnscope. If the recorder
+//! dies first, the command never runs. `program` finds the command's file, `prepared` contains what
+//! its process needs, `inheritance` restores the state that spawnscope has changed, and `moved` has
+//! the state that a fork does not hand on.
 
 pub mod inheritance;
 mod moved;
@@ -39,8 +40,8 @@ pub enum StartError {
     Failed(String, io::Error),
 }
 
-/// Executes a command in this process, with everything that this process has inherited, and with these variables set. Returns only if that
-/// fails.
+/// Executes a command in this process, with everything that this process has inherited, and with
+/// these variables set. Returns only if that fails.
 #[must_use]
 pub fn execute(command: &[OsString], variables: &[(OsString, OsString)]) -> StartError {
     let mask = SigSet::thread_get_mask().unwrap_or_else(|_| SigSet::empty());
@@ -65,8 +66,8 @@ pub struct HeldCommand {
 }
 
 impl HeldCommand {
-    /// Creates the process. `variables` are added to the command's environment, and `mask` will be its
-    /// signal mask.
+    /// Creates the process. `variables` are added to the command's environment, and `mask` will be
+    /// its signal mask.
     pub fn start(
         command: &[OsString],
         identity: Option<Identity>,
@@ -133,7 +134,8 @@ impl ReleasedCommand {
     }
 }
 
-/// Returns the error for a failed exec. The file existed a moment ago, so ENOENT refers to its interpreter or loader.
+/// Returns the error for a failed exec. The file existed a moment ago, so ENOENT refers to its
+/// interpreter or loader.
 fn execution_failed(name: String, error: io::Error) -> StartError {
     match error.raw_os_error() {
         Some(libc::ENOENT) => StartError::NoInterpreter(name),
@@ -143,7 +145,8 @@ fn execution_failed(name: String, error: io::Error) -> StartError {
 
 /// Runs in the child: waits to be released, then becomes the command.
 fn run_child(prepared: &PreparedCommand, release: BorrowedFd<'_>, go: OwnedFd, report: BorrowedFd<'_>) -> ! {
-    // Closes the child's copy of the write end. Otherwise the child would not notice if the recorder dies.
+    // Closes the child's copy of the write end. Otherwise the child would not notice if the
+    // recorder dies.
     drop(go);
     let mut byte = [0u8; 1];
     if nix::unistd::read(release, &mut byte) == Ok(1) {

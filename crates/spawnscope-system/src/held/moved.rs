@@ -1,5 +1,6 @@
-//! What an exec keeps but a fork does not hand on: interval timers, the child-subreaper attribute, and pending signals. The command would
-//! have them if it had been executed in the recorder's place, so they move from the recorder to the command.
+//! What an exec keeps but a fork does not hand on: interval timers, the child-subreaper attribute,
+//! and pending signals. The command would have them if it had been executed in the recorder's
+//! place, so they move from the recorder to the command.
 
 use std::mem::MaybeUninit;
 
@@ -18,13 +19,14 @@ pub(super) struct MovedAttributes {
 }
 
 impl MovedAttributes {
-    /// Takes the attributes from this process: disarms the timers, and consumes the pending signals that `mask` blocks.
+    /// Takes the attributes from this process: disarms the timers, and consumes the pending signals
+    /// that `mask` blocks.
     pub(super) fn take(mask: &SigSet) -> MovedAttributes {
         MovedAttributes { timers: TIMERS.map(disarm), is_subreaper: take_subreaper(), pending: take_pending(mask) }
     }
 
-    /// Gives the attributes to this process, which must block the signals. A timer continues with the time that was left when it was taken.
-    /// Makes only system calls.
+    /// Gives the attributes to this process, which must block the signals. A timer continues with
+    /// the time that was left when it was taken. Makes only system calls.
     pub(super) fn give(&self) {
         for (timer, value) in TIMERS.iter().zip(&self.timers) {
             // SAFETY: plain system calls, which read `value`.
@@ -42,7 +44,8 @@ impl MovedAttributes {
 
 fn disarm(timer: i32) -> libc::itimerval {
     let mut before = MaybeUninit::zeroed();
-    // SAFETY: all zeroes is a valid timer that is disarmed, and the call writes the earlier one to `before`, for which zeroes are valid, too.
+    // SAFETY: all zeroes is a valid timer that is disarmed, and the call writes the earlier one to
+    // `before`, for which zeroes are valid, too.
     unsafe {
         let disarmed = MaybeUninit::<libc::itimerval>::zeroed().assume_init();
         libc::setitimer(timer as _, &raw const disarmed, before.as_mut_ptr());
@@ -61,7 +64,8 @@ fn take_subreaper() -> bool {
 fn take_pending(mask: &SigSet) -> Vec<libc::c_int> {
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let mut pending = Vec::new();
-    // SAFETY: `mask` is a valid set, which the call reads. It returns a negative number if no signal is pending.
+    // SAFETY: `mask` is a valid set, which the call reads. It returns a negative number if no
+    // signal is pending.
     while let signal @ 1.. = unsafe { libc::sigtimedwait(mask.as_ref(), std::ptr::null_mut(), &raw const at_once) } {
         pending.push(signal);
     }

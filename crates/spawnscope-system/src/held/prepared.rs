@@ -1,5 +1,6 @@
-//! Everything that the command's process needs, allocated before the fork. Between fork and exec, only system calls are allowed, because
-//! another thread may have held the allocator's lock during the fork.
+//! Everything that the command's process needs, allocated before the fork. Between fork and exec,
+//! only system calls are allowed, because another thread may have held the allocator's lock during
+//! the fork.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -86,14 +87,16 @@ impl PreparedCommand {
     }
 
     fn execute_file(&self, path: &CStr, argv: &ExecStrings) -> nix::Error {
-        // SAFETY: the path ends with NUL, both lists end with NULL, and all of them live as long as `self`.
+        // SAFETY: the path ends with NUL, both lists end with NULL, and all of them live as long as
+        // `self`.
         unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), self.environment.as_ptr()) };
         nix::Error::last()
     }
 }
 
-/// Whether a file that the kernel cannot execute is a program, not a script: of another machine, or damaged. These are the rules of bash. A shell
-/// would read it as a script and fail with another status than bash.
+/// Whether a file that the kernel cannot execute is a program, not a script: of another machine, or
+/// damaged. These are the rules of bash. A shell would read it as a script and fail with another
+/// status than bash.
 fn is_binary(path: &CStr) -> bool {
     let mut sample = [0; 128];
     let opened = nix::fcntl::open(path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty());

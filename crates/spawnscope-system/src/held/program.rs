@@ -1,4 +1,5 @@
-//! Finds the command's file as a shell does, so that "not found" and "cannot be executed" are distinguished before a process is created.
+//! Finds the command's file as a shell does, so that "not found" and "cannot be executed" are
+//! distinguished before a process is created.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -9,11 +10,12 @@ use nix::unistd::{AccessFlags, access};
 
 use super::StartError;
 
-/// The search path if PATH is unset: the C library's default, preceded by the usual directory for local programs.
+/// The search path if PATH is unset: the C library's default, preceded by the usual directory for
+/// local programs.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Returns the file that `command` refers to. If there is none, the error concerns the last file in PATH that exists but cannot be executed, if
-/// there is such a file.
+/// Returns the file that `command` refers to. If there is none, the error concerns the last file in
+/// PATH that exists but cannot be executed, if there is such a file.
 pub fn find_program(command: &OsStr) -> Result<PathBuf, StartError> {
     if command.as_bytes().contains(&b'/') {
         let path = Path::new(command);

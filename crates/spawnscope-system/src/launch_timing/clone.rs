@@ -1,4 +1,5 @@
-//! Creates children by raw system calls, without what the C library adds: it runs fork handlers and blocks signals.
+//! Creates children by raw system calls, without what the C library adds: it runs fork handlers and
+//! blocks signals.
 
 use std::ffi::c_int;
 use std::io;
@@ -37,8 +38,9 @@ impl ChildStack {
     /// Creates a child that runs `entry(argument)`, and returns its pid.
     ///
     /// # Safety
-    /// `entry` may only make system calls, and `argument` must outlive the child. If the child shares memory without CLONE_VFORK, which makes the
-    /// parent wait for its exec, this stack must not be used again before the child has ended.
+    /// `entry` may only make system calls, and `argument` must outlive the child. If the child
+    /// shares memory without CLONE_VFORK, which makes the parent wait for its exec, this stack must
+    /// not be used again before the child has ended.
     pub unsafe fn start(&self, call: CloneCall, entry: Entry, argument: *const u8) -> io::Result<c_int> {
         let mut pidfd = -1i32;
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
@@ -58,8 +60,8 @@ impl ChildStack {
             CloneCall::Clone { flags } => (libc::SYS_clone, [(flags | libc::SIGCHLD) as usize, self.0.end() as usize]),
             CloneCall::Clone3 => (libc::SYS_clone3, [clone3.as_ptr() as usize, size_of_val(&clone3)]),
         };
-        // SAFETY: the child has its own stack, or the parent waits and does not read below its stack pointer. The caller guarantees
-        // the rest.
+        // SAFETY: the child has its own stack, or the parent waits and does not read below its
+        // stack pointer. The caller guarantees the rest.
         let outcome = unsafe { clone_into(number, arguments, entry, argument) };
         if pidfd >= 0 {
             // SAFETY: the descriptor is ours, and not used elsewhere.
@@ -72,7 +74,8 @@ impl ChildStack {
     }
 }
 
-/// Forks. The child runs `work`, which may only make system calls, and exits with the status that `work` returns.
+/// Forks. The child runs `work`, which may only make system calls, and exits with the status that
+/// `work` returns.
 pub fn fork(work: impl FnOnce() -> c_int) -> io::Result<c_int> {
     // SAFETY: as for fork; the child only makes system calls.
     match unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } {
@@ -83,7 +86,8 @@ pub fn fork(work: impl FnOnce() -> c_int) -> io::Result<c_int> {
     }
 }
 
-/// A copy of this process that shares its pages and does nothing. It ends when this value is dropped, or when this process ends.
+/// A copy of this process that shares its pages and does nothing. It ends when this value is
+/// dropped, or when this process ends.
 #[derive(Debug)]
 pub struct IdleCopy {
     pid: c_int,
@@ -96,7 +100,8 @@ impl IdleCopy {
         let (reader, lifeline) = pipe2(OFlag::O_CLOEXEC)?;
         let pid = fork(|| {
             let mut byte = 0u8;
-            // SAFETY: plain system calls on the child's own copies of the descriptors; `byte` has room for one byte.
+            // SAFETY: plain system calls on the child's own copies of the descriptors; `byte` has
+            // room for one byte.
             let length = unsafe {
                 libc::close(lifeline.as_raw_fd());
                 libc::read(reader.as_raw_fd(), (&raw mut byte).cast(), 1)

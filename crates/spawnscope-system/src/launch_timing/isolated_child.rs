@@ -1,4 +1,5 @@
-//! Child processes for work that can hang. Their parent waits for them with a time limit, and they inherit none of its descriptors.
+//! Child processes for work that can hang. Their parent waits for them with a time limit, and they
+//! inherit none of its descriptors.
 
 use std::ffi::c_int;
 use std::io;
@@ -10,13 +11,16 @@ use nix::unistd::{ForkResult, fork};
 use crate::process::{is_readable_within, pidfd};
 use spawnscope_data::event::Pid;
 
-/// How long to wait for a killed process. If it waits for a file system, it may not react even to SIGKILL.
+/// How long to wait for a killed process. If it waits for a file system, it may not react even to
+/// SIGKILL.
 pub const KILL_TIMEOUT: Duration = Duration::from_millis(60);
 
-/// Only descriptors below this number are closed one by one, because RLIMIT_NOFILE can be a billion.
+/// Only descriptors below this number are closed one by one, because RLIMIT_NOFILE can be a
+/// billion.
 const MAX_CLOSED_DESCRIPTORS: libc::rlim_t = 1 << 14;
 
-/// A child that no other code reaps. Dropping this value kills the child and waits for it, but not for longer than `KILL_TIMEOUT`.
+/// A child that no other code reaps. Dropping this value kills the child and waits for it, but not
+/// for longer than `KILL_TIMEOUT`.
 #[derive(Debug)]
 pub struct IsolatedChild {
     pub pid: c_int,
@@ -24,8 +28,9 @@ pub struct IsolatedChild {
 }
 
 impl IsolatedChild {
-    /// Forks a process without the parent's descriptors, so that a reader of the parent's output does not have to wait for the child. `input`
-    /// becomes the child's standard input. `work` may do anything if the parent is single-threaded. Otherwise it may only make system calls.
+    /// Forks a process without the parent's descriptors, so that a reader of the parent's output
+    /// does not have to wait for the child. `input` becomes the child's standard input. `work` may
+    /// do anything if the parent is single-threaded. Otherwise it may only make system calls.
     pub fn fork(input: Option<BorrowedFd<'_>>, work: impl FnOnce()) -> io::Result<IsolatedChild> {
         // SAFETY: the child never returns. The documentation above limits what `work` may do.
         match unsafe { fork() }? {
@@ -72,8 +77,9 @@ fn kill_and_reap(pid: c_int) {
     }
 }
 
-/// Closes the parent's descriptors and redirects the standard streams to /dev/null, except for `input`. Unblocks all signals, and resets the
-/// disposition of SIGCHLD, because wait calls would not return statuses if it were ignored.
+/// Closes the parent's descriptors and redirects the standard streams to /dev/null, except for
+/// `input`. Unblocks all signals, and resets the disposition of SIGCHLD, because wait calls would
+/// not return statuses if it were ignored.
 fn isolate(input: Option<c_int>) {
     // SAFETY: plain system calls in a child process of ours.
     unsafe {
@@ -92,9 +98,11 @@ fn isolate(input: Option<c_int>) {
     }
 }
 
-/// Closes all descriptors from 3 on. Used if the kernel lacks `close_range`, or if a seccomp filter refuses it.
+/// Closes all descriptors from 3 on. Used if the kernel lacks `close_range`, or if a seccomp filter
+/// refuses it.
 fn close_one_by_one() {
-    // SAFETY: plain system calls in a child process of ours that uses none of its descriptors any more; `limit` has room for a limit.
+    // SAFETY: plain system calls in a child process of ours that uses none of its descriptors any
+    // more; `limit` has room for a limit.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);

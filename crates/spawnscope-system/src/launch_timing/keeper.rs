@@ -1,5 +1,6 @@
-//! The keeper of a directory: a process that removes the directory when the keeper's creator ends, even if the creator is killed. The creator
-//! has the other end of a connection open, which the kernel closes when the creator ends. This code obeys the rules for measuring processes if
+//! The keeper of a directory: a process that removes the directory when the keeper's creator ends,
+//! even if the creator is killed. The creator has the other end of a connection open, which the
+//! kernel closes when the creator ends. This code obeys the rules for measuring processes if
 //! `remove` does.
 
 use std::ffi::c_int;
@@ -17,8 +18,9 @@ pub fn ignore_requests_to_end() {
     }
 }
 
-/// Waits until the other end of the connection is closed, then calls `remove` up to `attempts` times, until it succeeds. Returns whether it
-/// has succeeded. One attempt may not suffice, because processes that write to the directory end after its creator, but not immediately.
+/// Waits until the other end of the connection is closed, then calls `remove` up to `attempts`
+/// times, until it succeeds. Returns whether it has succeeded. One attempt may not suffice, because
+/// processes that write to the directory end after its creator, but not immediately.
 pub fn remove_when_closed(
     connection: BorrowedFd<'_>,
     attempts: usize,

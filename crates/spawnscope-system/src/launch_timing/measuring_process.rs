@@ -1,4 +1,5 @@
-//! Measuring processes, for measurements that can hang, or that the memory and the threads of their parent would distort.
+//! Measuring processes, for measurements that can hang, or that the memory and the threads of their
+//! parent would distort.
 
 use std::ffi::c_int;
 use std::io;
@@ -9,7 +10,8 @@ use super::run_queue_waits;
 use super::shared::{Shareable, SharedMapping};
 use crate::process::die_with_parent;
 
-/// A measuring process, and the shared memory for its results. Dropping it kills and reaps the process.
+/// A measuring process, and the shared memory for its results. Dropping it kills and reaps the
+/// process.
 #[derive(Debug)]
 pub struct MeasuringProcess<R: Shareable> {
     pub results: SharedMapping<R>,
@@ -20,7 +22,8 @@ pub struct MeasuringProcess<R: Shareable> {
 pub struct Measurement<R: Shareable> {
     pub results: SharedMapping<R>,
     pub is_in_time: bool,
-    /// Whether the process did not finish in time but was runnable at that moment, so that it was slow rather than blocked.
+    /// Whether the process did not finish in time but was runnable at that moment, so that it was
+    /// slow rather than blocked.
     pub is_runnable: bool,
 }
 
@@ -39,7 +42,8 @@ impl<R: Shareable> MeasuringProcess<R> {
         self.child.pid
     }
 
-    /// Waits until the process has ended, and kills it at `until`. The results that it has stored by then are valid even if it did not finish.
+    /// Waits until the process has ended, and kills it at `until`. The results that it has stored
+    /// by then are valid even if it did not finish.
     pub fn end(self, until: Instant) -> Measurement<R> {
         let is_in_time = self.child.has_ended_by(until);
         Measurement {

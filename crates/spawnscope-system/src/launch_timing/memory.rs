@@ -13,7 +13,8 @@ pub const PAGE_BYTES: usize = 4096;
 pub struct Memory {
     start: *mut u8,
     bytes: usize,
-    /// The start and size of the whole mapping, which is larger than the memory if the memory is aligned.
+    /// The start and size of the whole mapping, which is larger than the memory if the memory is
+    /// aligned.
     mapping: (*mut u8, usize),
 }
 
@@ -22,7 +23,8 @@ impl Memory {
         Memory::map_with(bytes, libc::MAP_PRIVATE)
     }
 
-    /// Maps anonymous memory whose start and size are multiples of `alignment`, as huge pages require.
+    /// Maps anonymous memory whose start and size are multiples of `alignment`, as huge pages
+    /// require.
     pub fn map_aligned(bytes: usize, alignment: usize) -> io::Result<Memory> {
         let bytes = bytes.next_multiple_of(alignment);
         let mapped = Memory::map(bytes + alignment)?;
@@ -56,7 +58,8 @@ impl Memory {
 
     /// Advises the kernel about the memory (madvise(2)).
     pub fn advise(&self, advice: c_int) -> io::Result<()> {
-        // SAFETY: the range is our own mapping. Discarded content would read as zeroes, which are valid bytes.
+        // SAFETY: the range is our own mapping. Discarded content would read as zeroes, which are
+        // valid bytes.
         match unsafe { libc::madvise(self.start.cast(), self.bytes, advice) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -80,7 +83,8 @@ impl Memory {
 
     /// Returns the first byte of each page of the first `bytes` bytes.
     fn pages(&self, bytes: usize) -> impl Iterator<Item = &AtomicU8> {
-        // SAFETY: within the mapping, which lives as long as `self`; atomic bytes have the alignment of bytes.
+        // SAFETY: within the mapping, which lives as long as `self`; atomic bytes have the
+        // alignment of bytes.
         (0..bytes.min(self.bytes))
             .step_by(PAGE_BYTES)
             .map(|offset| unsafe { &*self.start.wrapping_add(offset).cast::<AtomicU8>() })

@@ -1,5 +1,5 @@
-//! How long processes waited for a CPU: the part of a launch that only shows how busy the machine is. `RunQueueWaits` is usable in
-//! measuring processes; `is_runnable` is not: it allocates.
+//! How long processes waited for a CPU: the part of a launch that only shows how busy the machine
+//! is. `RunQueueWaits` is usable in measuring processes; `is_runnable` is not: it allocates.
 
 use std::ffi::{CStr, c_int};
 use std::io::Write;
@@ -9,7 +9,8 @@ use spawnscope_data::event::{Nanos, Pid};
 
 use crate::procfs::Status;
 
-/// Size of a buffer for the path of a /proc file, or for its content: three numbers of up to 20 digits.
+/// Size of a buffer for the path of a /proc file, or for its content: three numbers of up to 20
+/// digits.
 const BUFFER_BYTES: usize = 72;
 
 /// The run queue time of this process when a launch began; `None` if the kernel does not count it.
@@ -23,8 +24,8 @@ impl RunQueueWaits {
         RunQueueWaits(if proc_has_our_pids() { second_number(c"/proc/self/schedstat") } else { None })
     }
 
-    /// Returns the run queue time of this process since `begin`, plus all the run queue time of the child, which must not have been reaped.
-    /// Zero if either is unknown.
+    /// Returns the run queue time of this process since `begin`, plus all the run queue time of the
+    /// child, which must not have been reaped. Zero if either is unknown.
     pub fn until_end_of(&self, child: c_int) -> Nanos {
         self.known_until_end_of(child).unwrap_or_default()
     }
@@ -37,12 +38,14 @@ impl RunQueueWaits {
     }
 }
 
-/// Whether a child is running or waiting for a CPU; `false` if unknown. Allocates, so measuring processes must not call it.
+/// Whether a child is running or waiting for a CPU; `false` if unknown. Allocates, so measuring
+/// processes must not call it.
 pub fn is_runnable(child: c_int) -> bool {
     proc_has_our_pids() && Status::read(Pid(child)).is_some_and(|status| status.is_runnable())
 }
 
-/// Whether /proc shows the pids of our namespace. In a new pid namespace, /proc may still belong to another one.
+/// Whether /proc shows the pids of our namespace. In a new pid namespace, /proc may still belong to
+/// another one.
 fn proc_has_our_pids() -> bool {
     let mut text = [0; BUFFER_BYTES];
     let length = rustix::fs::readlinkat_raw(rustix::fs::CWD, c"/proc/self", &mut text[..]).unwrap_or(0);

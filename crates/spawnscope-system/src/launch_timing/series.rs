@@ -1,4 +1,5 @@
-//! Rows of numbers in shared memory. One process adds rows; others read the complete rows at any time.
+//! Rows of numbers in shared memory. One process adds rows; others read the complete rows at any
+//! time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,5 +1,5 @@
-//! Memory that a process shares with the processes that it forks. Measuring processes store their times in it, and the parent reads the times
-//! after these processes have ended.
+//! Memory that a process shares with the processes that it forks. Measuring processes store their
+//! times in it, and the parent reads the times after these processes have ended.
 
 use std::io;
 use std::marker::PhantomData;
@@ -10,7 +10,8 @@ use super::memory::Memory;
 /// A type that may be stored in shared memory.
 ///
 /// # Safety
-/// All zeroes must be a valid value, and every field must be written atomically, because several processes may write at the same time.
+/// All zeroes must be a valid value, and every field must be written atomically, because several
+/// processes may write at the same time.
 pub unsafe trait Shareable {}
 
 /// A mapping shared with forked processes, initially all zeroes.
@@ -27,8 +28,8 @@ impl<T: Shareable> Deref for SharedMapping<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the mapping lives as long as `self` and is page-aligned. It is zeroed at first and written only atomically, as
-        // `Shareable` requires.
+        // SAFETY: the mapping lives as long as `self` and is page-aligned. It is zeroed at first
+        // and written only atomically, as `Shareable` requires.
         unsafe { &*self.0.start().cast::<T>() }
     }
 }

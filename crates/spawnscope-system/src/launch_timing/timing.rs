@@ -1,4 +1,5 @@
-//! Times a piece of work, makes system calls to be timed, and repeats rounds while there is time. Usable in measuring processes.
+//! Times a piece of work, makes system calls to be timed, and repeats rounds while there is time.
+//! Usable in measuring processes.
 
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
-//! Executes a program again, untraced. The kernel gives a traced process no privilege by a set-user-ID file, and this is seen only after the exec.
-//! Nothing of the program has run yet, so its memory may be changed: a few instructions at its first one repeat the exec, which discards them.
+//! Executes a program again, untraced. The kernel gives a traced process no privilege by a
+//! set-user-ID file, and this is seen only after the exec. Nothing of the program has run yet, so
+//! its memory may be changed: a few instructions at its first one repeat the exec, which discards
+//! them.
 
 use std::io;
 
@@ -24,7 +26,8 @@ pub fn execute_again(process: Pid, arguments: [u64; 3]) -> io::Result<()> {
     registers.write(process)
 }
 
-/// Returns the instructions: execve and, if it returns, exit_group(127). The kernel sets rax to 0 when the first exec returns.
+/// Returns the instructions: execve and, if it returns, exit_group(127). The kernel sets rax to 0
+/// when the first exec returns.
 #[cfg(target_arch = "x86_64")]
 fn code() -> [u8; 24] {
     [
@@ -42,8 +45,8 @@ impl Registers {
     }
 }
 
-/// Returns the instructions: execve and, if it returns, exit_group(127). The kernel sets x0 to 0 when the first exec returns, so the path is
-/// passed in x9.
+/// Returns the instructions: execve and, if it returns, exit_group(127). The kernel sets x0 to 0
+/// when the first exec returns, so the path is passed in x9.
 #[cfg(target_arch = "aarch64")]
 fn code() -> [u8; 24] {
     let instructions = [

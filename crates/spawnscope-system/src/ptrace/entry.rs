@@ -1,11 +1,14 @@
-//! Reports when a dynamic loader is done and the program itself begins. A breakpoint would be simpler, but it would kill the process by
-//! SIGTRAP if the tracer had been killed before. Instead, the loader jumps to a few of our own instructions, the detour. They store the wall
-//! and CPU time where nothing else is, and jump to the program. If the program must stop, they also send the thread a signal that is ignored
-//! by default. A tracer sees the signal; without a tracer, it has no effect.
+//! Reports when a dynamic loader is done and the program itself begins. A breakpoint would be
+//! simpler, but it would kill the process by SIGTRAP if the tracer had been killed before. Instead,
+//! the loader jumps to a few of our own instructions, the detour. They store the wall and CPU time
+//! where nothing else is, and jump to the program. If the program must stop, they also send the
+//! thread a signal that is ignored by default. A tracer sees the signal; without a tracer, it has
+//! no effect.
 //!
-//! The instructions are written after the vDSO, into the unused rest of its last page. The loader jumps to them because the entry point in
-//! the auxiliary vector is changed; they restore it, for programs that read it (getauxval(3)). The program's own code and data are not
-//! changed. fork copies both changes; exec discards them.
+//! The instructions are written after the vDSO, into the unused rest of its last page. The loader
+//! jumps to them because the entry point in the auxiliary vector is changed; they restore it, for
+//! programs that read it (getauxval(3)). The program's own code and data are not changed. fork
+//! copies both changes; exec discards them.
 
 use std::io;
 use std::sync::OnceLock;
@@ -21,13 +24,15 @@ use spawnscope_data::event::{Nanos, Pid};
 #[cfg(target_arch = "x86_64")]
 use super::exec::SEND;
 
-/// A signal that is ignored by default, and that few programs use. If the thread blocks it, the tracer does not see it.
+/// A signal that is ignored by default, and that few programs use. If the thread blocks it, the
+/// tracer does not see it.
 pub(super) const SIGNAL: u8 = libc::SIGURG as u8;
 const PAGE_BYTES: u64 = 4096;
 const WORD_BYTES: usize = size_of::<u64>();
 /// Offset in an ELF header of the section headers' file offset (`e_shoff`).
 const SECTION_HEADERS: usize = 0x28;
-/// Offset in an ELF header of the size of a section header (`e_shentsize`). The number of section headers follows.
+/// Offset in an ELF header of the size of a section header (`e_shentsize`). The number of section
+/// headers follows.
 const SECTION_HEADER_SIZE: usize = 0x3a;
 
 /// A program that has not begun, with addresses in its process.
@@ -36,7 +41,8 @@ pub struct Entry {
     pub entry_point: u64,
     /// The address of AT_ENTRY's value, which is the entry point.
     pub slot: u64,
-    /// Where to store the wall and the CPU time at which the program begins, each in 8 bytes that nothing else uses.
+    /// Where to store the wall and the CPU time at which the program begins, each in 8 bytes that
+    /// nothing else uses.
     pub times: [u64; 2],
     /// The value of AT_SYSINFO_EHDR.
     pub vdso: u64,
@@ -71,15 +77,16 @@ impl EntryDetour {
         Ok(EntryDetour { start, times: entry.times })
     }
 
-    /// Whether a thread that has stopped by `signal` is in the detour, which means that the loader is done.
+    /// Whether a thread that has stopped by `signal` is in the detour, which means that the loader
+    /// is done.
     pub fn is_reached_by(&self, thread: Pid, signal: i32) -> bool {
         let end = self.start + CODE_BYTES as u64;
         signal == i32::from(SIGNAL)
             && Registers::read(thread).is_ok_and(|registers| (self.start..end).contains(&registers.instruction()))
     }
 
-    /// Returns the wall and CPU time of the process when the loader was done; `None` if it is not done yet, or was not permitted to read
-    /// the clocks.
+    /// Returns the wall and CPU time of the process when the loader was done; `None` if it is not
+    /// done yet, or was not permitted to read the clocks.
     pub fn times(&self, process: Pid) -> Option<(Nanos, Nanos)> {
         let [wall, cpu] = self.times.map(|at| {
             let bytes = memory::read(process, at, WORD_BYTES);
@@ -89,7 +96,8 @@ impl EntryDetour {
     }
 }
 
-/// Returns the offset from the vDSO's start at which the last page of the vDSO has `length` unused bytes; `None` if it has fewer.
+/// Returns the offset from the vDSO's start at which the last page of the vDSO has `length` unused
+/// bytes; `None` if it has fewer.
 fn free_offset(process: Pid, vdso: u64, length: usize) -> Option<u64> {
     let header = memory::read(process, vdso, SECTION_HEADER_SIZE + 4);
     let headers = u64::from_le_bytes(memory::number_at(&header, SECTION_HEADERS)?);
@@ -107,8 +115,8 @@ const CLOCKS: [libc::clockid_t; 2] = [libc::CLOCK_MONOTONIC, libc::CLOCK_PROCESS
 #[cfg(target_arch = "x86_64")]
 const CODE_BYTES: usize = 168;
 
-/// Returns the instructions of the detour, which leave all registers unchanged: clock_gettime for each time, tkill(gettid(), SIGNAL) if the
-/// process stops, and a jump to the entry point.
+/// Returns the instructions of the detour, which leave all registers unchanged: clock_gettime for
+/// each time, tkill(gettid(), SIGNAL) if the process stops, and a jump to the entry point.
 #[cfg(target_arch = "x86_64")]
 fn code(entry: &Entry, stops: bool) -> Vec<u8> {
     let store = [0x48, 0x89, 0x01]; // mov [rcx], rax
@@ -146,9 +154,10 @@ fn code(entry: &Entry, stops: bool) -> Vec<u8> {
 #[cfg(target_arch = "aarch64")]
 const CODE_BYTES: usize = 168;
 
-/// Returns the instructions of the detour: clock_gettime for each time, tkill(gettid(), SIGNAL) if the process stops, and a jump to the entry
-/// point. They preserve x0, in which the loader passes its exit function. By the calling convention, the program's entry does not depend on
-/// the other registers that they change.
+/// Returns the instructions of the detour: clock_gettime for each time, tkill(gettid(), SIGNAL) if
+/// the process stops, and a jump to the entry point. They preserve x0, in which the loader passes
+/// its exit function. By the calling convention, the program's entry does not depend on the other
+/// registers that they change.
 #[cfg(target_arch = "aarch64")]
 fn code(entry: &Entry, stops: bool) -> Vec<u8> {
     const SYSTEM_CALL: u32 = 0xd400_0001; // svc 0

@@ -8,45 +8,52 @@ use spawnscope_data::event::Pid;
 pub enum Event {
     /// The thread is stopped until it is resumed.
     Stopped(Pid, Stop),
-    /// The thread has ended with this wait status. The first thread of a process ends last. A thread may end without this event if its
-    /// process is killed, or if another thread of the process executes a program.
+    /// The thread has ended with this wait status. The first thread of a process ends last. A
+    /// thread may end without this event if its process is killed, or if another thread of the
+    /// process executes a program.
     Ended(Pid, i32),
 }
 
 /// Why a tracee is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The thread is about to receive this signal (signal-delivery-stop). The thread receives the signal that is passed to the resuming
-    /// request, which may be this one, another one or none.
+    /// The thread is about to receive this signal (signal-delivery-stop). The thread receives the
+    /// signal that is passed to the resuming request, which may be this one, another one or none.
     Signal(i32),
-    /// The thread's process was stopped by this signal, which is SIGSTOP, SIGTSTP, SIGTTIN or SIGTTOU (group-stop). The thread must be resumed
-    /// by `Resume::Listen`. Otherwise it would continue although the user has stopped it.
+    /// The thread's process was stopped by this signal, which is SIGSTOP, SIGTSTP, SIGTTIN or
+    /// SIGTTOU (group-stop). The thread must be resumed by `Resume::Listen`. Otherwise it would
+    /// continue although the user has stopped it.
     Group(i32),
-    /// A stop for another reason (PTRACE_EVENT_STOP): a new thread before its first instruction, a thread after PTRACE_INTERRUPT, or a listening
-    /// thread that SIGCONT continues.
+    /// A stop for another reason (PTRACE_EVENT_STOP): a new thread before its first instruction, a
+    /// thread after PTRACE_INTERRUPT, or a listening thread that SIGCONT continues.
     Interrupted,
-    /// The thread has created a thread or process, and is still in that system call. The child is traced with the same options.
+    /// The thread has created a thread or process, and is still in that system call. The child is
+    /// traced with the same options.
     Created {
         how: Creation,
         /// The new thread, in the tracer's pid namespace; `None` if the creator was killed.
         child: Option<Pid>,
     },
-    /// The thread has executed a program, and is stopped before the first instruction. All other threads of the process are gone.
+    /// The thread has executed a program, and is stopped before the first instruction. All other
+    /// threads of the process are gone.
     Exec {
-        /// The former id of the thread. Since the exec, the thread has the id of the process, which the events use. `None` if it was
-        /// killed.
+        /// The former id of the thread. Since the exec, the thread has the id of the process, which
+        /// the events use. `None` if it was killed.
         former_thread: Option<Pid>,
     },
-    /// The thread is about to end with this wait status. Its memory, descriptors and registers can still be read. The status is `None` if the
-    /// thread was killed since it stopped. A killed thread may end without this stop.
+    /// The thread is about to end with this wait status. Its memory, descriptors and registers can
+    /// still be read. The status is `None` if the thread was killed since it stopped. A killed
+    /// thread may end without this stop.
     Exiting(Option<i32>),
-    /// The thread enters or leaves a system call. PTRACE_GET_SYSCALL_INFO says which, and returns number and arguments or the result.
+    /// The thread enters or leaves a system call. PTRACE_GET_SYSCALL_INFO says which, and returns
+    /// number and arguments or the result.
     SystemCall,
     /// An event with this number, which this module does not know.
     Other(i32),
 }
 
-/// How a thread or process was created. The kernel derives this from the flags of clone (kernel_clone in kernel/fork.c).
+/// How a thread or process was created. The kernel derives this from the flags of clone
+/// (kernel_clone in kernel/fork.c).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Creation {
     /// By fork, or by clone without CLONE_VFORK and with SIGCHLD as the child's exit signal.
@@ -58,12 +65,13 @@ pub enum Creation {
 }
 
 const STOP_SIGNALS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
-/// The bit that PTRACE_O_TRACESYSGOOD sets in the signal number of system call stops. No signal has this bit.
+/// The bit that PTRACE_O_TRACESYSGOOD sets in the signal number of system call stops. No signal has
+/// this bit.
 const SYSTEM_CALL_BIT: i32 = 0x80;
 
 impl Event {
-    /// Decodes a wait status. `message` requests the event's message from the kernel (PTRACE_GETEVENTMSG), which is possible while the thread is
-    /// stopped by the event.
+    /// Decodes a wait status. `message` requests the event's message from the kernel
+    /// (PTRACE_GETEVENTMSG), which is possible while the thread is stopped by the event.
     pub(super) fn decode(thread: Pid, status: i32, message: impl FnOnce(Pid) -> Option<u64>) -> Event {
         if libc::WIFSTOPPED(status) {
             Event::Stopped(thread, Stop::decode(status, || message(thread)))
@@ -99,7 +107,8 @@ impl Stop {
         }
     }
 
-    /// Returns how to detach from the thread so that it behaves as if it had not been traced. A process in a group-stop stays stopped.
+    /// Returns how to detach from the thread so that it behaves as if it had not been traced. A
+    /// process in a group-stop stays stopped.
     pub fn transparent_detach(self) -> Resume {
         match self {
             Stop::Signal(signal) => Resume::Detach(signal),

@@ -1,15 +1,18 @@
-//! Stops a new process only at its execs. The instruction of the C library that loads the number of execve becomes a
-//! jump to a few of our own instructions, the detour. They send the thread a signal that is ignored by default
-//! (`entry::SIGNAL`), call execve, and send the signal again if it returns, which means that it has failed. A tracer sees
-//! the signals, with the call in the registers; without a tracer, they have no effect. If there is no file of this name,
-//! as in most directories of PATH, the first signal is left out. ptrace gets a detour, too, because a child may ask to be
-//! traced before its exec.
+//! Stops a new process only at its execs. The instruction of the C library that loads the number of
+//! execve becomes a jump to a few of our own instructions, the detour. They send the thread a
+//! signal that is ignored by default (`entry::SIGNAL`), call execve, and send the signal again if
+//! it returns, which means that it has failed. A tracer sees the signals, with the call in the
+//! registers; without a tracer, they have no effect. If there is no file of this name, as in most
+//! directories of PATH, the first signal is left out. ptrace gets a detour, too, because a child
+//! may ask to be traced before its exec.
 //!
-//! The detours are written to the unused end of the last page of the same code, since a jump does not reach the vDSO.
-//! Only the memory of the process changes, not the file. fork copies the changes; exec discards them.
+//! The detours are written to the unused end of the last page of the same code, since a jump does
+//! not reach the vDSO. Only the memory of the process changes, not the file. fork copies the
+//! changes; exec discards them.
 //!
-//! In some programs, such as those in Go, one function makes all system calls, and its callers load the numbers. Then the instruction
-//! before the call of that function becomes the jump. Its detour sends the signal before the call, which must be traced.
+//! In some programs, such as those in Go, one function makes all system calls, and its callers load
+//! the numbers. Then the instruction before the call of that function becomes the jump. Its detour
+//! sends the signal before the call, which must be traced.
 
 use std::io;
 use std::ops::Range;
@@ -27,11 +30,13 @@ const WORD_BYTES: usize = size_of::<u64>();
 const NUMBERS: [u8; 2] = [libc::SYS_execve as u8, libc::SYS_ptrace as u8];
 const MAX_CALLS: usize = 2;
 const DETOUR_BYTES: usize = 136;
-/// Number of bytes of the stack that are searched for the caller of a function that makes system calls.
+/// Number of bytes of the stack that are searched for the caller of a function that makes system
+/// calls.
 const MAX_FRAMES_BYTES: usize = 1024;
 /// Number of bytes on both sides of an instruction among which the function around it usually is.
 const FUNCTION_BYTES: u64 = 1 << 13;
-/// Maximum number of bytes from the end of an instruction that loads a number to the end of the call of the function that needs it.
+/// Maximum number of bytes from the end of an instruction that loads a number to the end of the
+/// call of the function that needs it.
 const MAX_LOAD_TO_RETURN: usize = 16;
 /// Bytes at the end of the code that must be zero, which means that they are unused.
 pub(super) const UNUSED_BYTES: usize = MAX_CALLS * DETOUR_BYTES + 16;
@@ -46,13 +51,15 @@ pub struct ExecPoint {
 }
 
 impl ExecPoint {
-    /// Finds the calls in the code of a process that is in an execve. Returns `None` if it loads the number in another way.
+    /// Finds the calls in the code of a process that is in an execve. Returns `None` if it loads
+    /// the number in another way.
     pub fn of(process: Pid, call: &CallInfo) -> Option<ExecPoint> {
         let found = ExecPoint::ending_at(process, call.instruction);
         found.or_else(|| ExecPoint::ahead_of(process, call.stack_pointer))
     }
 
-    /// Finds the calls if the number is loaded just before a call of a function, to which the stack still leads.
+    /// Finds the calls if the number is loaded just before a call of a function, to which the stack
+    /// still leads.
     fn ahead_of(process: Pid, stack: u64) -> Option<ExecPoint> {
         let frames = memory::read(process, stack, MAX_FRAMES_BYTES);
         let (words, _) = frames.as_chunks::<WORD_BYTES>();
@@ -97,7 +104,8 @@ impl ExecPoint {
     }
 }
 
-/// The detours of the calls of execve and ptrace in one file. The addresses are those of a process and of its forks.
+/// The detours of the calls of execve and ptrace in one file. The addresses are those of a process
+/// and of its forks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecDetour([Option<CallDetour>; MAX_CALLS]);
 
@@ -114,7 +122,8 @@ struct CallDetour {
 }
 
 impl ExecDetour {
-    /// Prepares the detours of the first of these files that a process has in its memory, if there is room for them.
+    /// Prepares the detours of the first of these files that a process has in its memory, if there
+    /// is room for them.
     pub fn prepare(process: Pid, points: &[ExecPoint]) -> Option<ExecDetour> {
         let code = if points.is_empty() { Vec::new() } else { code_of(process) };
         let (mapping, point) = code.iter().find_map(|mapping| {
@@ -137,7 +146,8 @@ impl ExecDetour {
         Some(ExecDetour(detours))
     }
 
-    /// Installs the detours in a stopped process that has the same memory as the one for which they were prepared.
+    /// Installs the detours in a stopped process that has the same memory as the one for which they
+    /// were prepared.
     pub fn install(&self, process: Pid) -> io::Result<()> {
         // They are one after another, the last one first.
         let detours = || self.0.iter().rev().flatten();
@@ -147,15 +157,17 @@ impl ExecDetour {
         detours().try_for_each(|detour| poke(process, detour.call, detour.words[1]))
     }
 
-    /// Removes the jumps to the detours from a stopped process. The detours remain, because a thread may be in them.
+    /// Removes the jumps to the detours from a stopped process. The detours remain, because a
+    /// thread may be in them.
     pub fn remove(&self, process: Pid) {
         for detour in self.0.iter().flatten() {
             let _ = poke(process, detour.call, detour.words[0]);
         }
     }
 
-    /// Returns the call that a thread enters or leaves, if the thread has stopped by `signal` in a detour. The first three
-    /// arguments are known. `CallStop::Neither`: the call is one of the next ones.
+    /// Returns the call that a thread enters or leaves, if the thread has stopped by `signal` in a
+    /// detour. The first three arguments are known. `CallStop::Neither`: the call is one of the
+    /// next ones.
     pub fn call_at(&self, thread: Pid, signal: i32) -> Option<CallStop> {
         if signal != i32::from(SIGNAL) {
             return None;
@@ -175,8 +187,8 @@ impl ExecDetour {
     }
 }
 
-/// Returns when a thread that leaves an execve in a detour has entered it, and its first argument. `None` if the detour does
-/// not store the time.
+/// Returns when a thread that leaves an execve in a detour has entered it, and its first argument.
+/// `None` if the detour does not store the time.
 pub fn detoured_entry(thread: Pid) -> Option<(Nanos, u64)> {
     let registers = Registers::read(thread).ok()?;
     let [path, ..] = registers.detoured_arguments();
@@ -243,7 +255,8 @@ fn load_of(number: u8) -> [u8; 5] {
     [0xb8, number, 0, 0, 0]
 }
 
-/// Returns the function that the last of these instructions calls, relative to their end; `None` if it is no call.
+/// Returns the function that the last of these instructions calls, relative to their end; `None` if
+/// it is no call.
 #[cfg(target_arch = "x86_64")]
 fn function_called_before(code: &[u8]) -> Option<usize> {
     let (call, distance) = code.split_last_chunk::<4>()?;
@@ -288,16 +301,19 @@ impl Registers {
     }
 }
 
-/// tkill(gettid(), SIGNAL): mov eax, SYS_gettid; syscall; mov edi, eax; mov esi, SIGNAL; mov eax, SYS_tkill; syscall.
+/// tkill(gettid(), SIGNAL): mov eax, SYS_gettid; syscall; mov edi, eax; mov esi, SIGNAL; mov eax,
+/// SYS_tkill; syscall.
 #[cfg(target_arch = "x86_64")]
 pub(super) const SEND: [u8; 21] =
     [0xb8, 186, 0, 0, 0, 0x0f, 5, 0x89, 0xc7, 0xbe, SIGNAL, 0, 0, 0, 0xb8, 200, 0, 0, 0, 0x0f, 5];
 
-/// Where the time is at which an execve was entered, in bytes below the stack pointer. The kernel leaves 128 bytes there unchanged.
+/// Where the time is at which an execve was entered, in bytes below the stack pointer. The kernel
+/// leaves 128 bytes there unchanged.
 #[cfg(target_arch = "x86_64")]
 const TIME_BELOW: u64 = 24;
 
-/// Stores the time, and skips `SEND` if there is no file at the path in r8. Leaves the flags unchanged.
+/// Stores the time, and skips `SEND` if there is no file at the path in r8. Leaves the flags
+/// unchanged.
 #[cfg(target_arch = "x86_64")]
 const SKIP_MISSING: [u8; 33] = [
     0x6a, 1, 0x5f, 0x48, 0x8d, 0x74, 0x24, 0xe8, // push CLOCK_MONOTONIC; pop rdi; lea rsi, [rsp - 24]
@@ -309,9 +325,10 @@ const SKIP_MISSING: [u8; 33] = [
 
 #[cfg(target_arch = "x86_64")]
 impl CallDetour {
-    /// Returns the instructions of the detour, which preserve the registers that a system call preserves. During the
-    /// signals, r8 and r9 are the first arguments, and r10 is the result. The 128 bytes below the stack pointer may be in
-    /// use. A tracer of its own would see the second signal of a ptrace, so there is none.
+    /// Returns the instructions of the detour, which preserve the registers that a system call
+    /// preserves. During the signals, r8 and r9 are the first arguments, and r10 is the result. The
+    /// 128 bytes below the stack pointer may be in use. A tracer of its own would see the second
+    /// signal of a ptrace, so there is none.
     fn code(&self) -> Option<[u8; DETOUR_BYTES]> {
         let mut code = if self.is_ahead { self.code_ahead() } else { self.code_around() };
         let length = if self.is_ahead { load_of(self.number).len() } else { call_of(self.number).len() };
@@ -322,8 +339,10 @@ impl CallDetour {
 
     /// Returns the instructions up to the jump back if the call follows it.
     fn code_ahead(&self) -> Vec<u8> {
-        let before = [0x48, 0x8d, 0x64, 0x24, 0x80, 0x51, 0x56, 0x57, 0x41, 0x53]; // lea rsp, [rsp - 128]; push rcx, rsi, rdi, r11
-        let after = [0x41, 0x5b, 0x5f, 0x5e, 0x59, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0]; // pop r11, rdi, rsi, rcx; lea rsp, [rsp + 128]
+        // lea rsp, [rsp - 128]; push rcx, rsi, rdi, r11
+        let before = [0x48, 0x8d, 0x64, 0x24, 0x80, 0x51, 0x56, 0x57, 0x41, 0x53];
+        // pop r11, rdi, rsi, rcx; lea rsp, [rsp + 128]
+        let after = [0x41, 0x5b, 0x5f, 0x5e, 0x59, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0];
         [&before[..], &SEND, &after, &load_of(self.number)].concat()
     }
 
@@ -410,9 +429,9 @@ impl Registers {
 
 #[cfg(target_arch = "aarch64")]
 impl CallDetour {
-    /// Returns the instructions of the detour, which preserve the registers that a system call preserves. During the
-    /// signals, x9 and x10 are the first arguments, and x11 is the result. A tracer of its own would see the second signal
-    /// of a ptrace, so there is none.
+    /// Returns the instructions of the detour, which preserve the registers that a system call
+    /// preserves. During the signals, x9 and x10 are the first arguments, and x11 is the result. A
+    /// tracer of its own would see the second signal of a ptrace, so there is none.
     fn code(&self) -> Option<[u8; DETOUR_BYTES]> {
         const SYSTEM_CALL: u32 = 0xd400_0001; // svc 0
         // tkill(gettid(), SIGNAL)

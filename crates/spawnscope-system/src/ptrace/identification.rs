@@ -5,8 +5,9 @@
 //! Single-stepping gives the same number, but takes 91,000 steps. `arch_prctl(ARCH_SET_CPUID)`
 //! makes the instruction fault, but not on every processor, and an exec resets it.
 //!
-//! Only the child's memory is changed. The child may crash if the bytes of a CPUID instruction occur inside another instruction; the result is
-//! then unknown. This code runs in measuring processes and obeys their rules (`launch_timing`): it only makes system calls.
+//! Only the child's memory is changed. The child may crash if the bytes of a CPUID instruction
+//! occur inside another instruction; the result is then unknown. This code runs in measuring
+//! processes and obeys their rules (`launch_timing`): it only makes system calls.
 
 use std::arch::x86_64::__cpuid_count;
 use std::ffi::{CStr, c_int};
@@ -26,14 +27,15 @@ use spawnscope_data::event::Pid;
 const CPUID: [u8; 2] = [0x0f, 0xa2];
 /// The int3 instruction, which replaces the first byte of a CPUID instruction.
 const BREAKPOINT: u8 = 0xcc;
-/// Maximum number of CPUID instructions that are replaced. The loader of glibc 2.36 has 37, its C library one.
+/// Maximum number of CPUID instructions that are replaced. The loader of glibc 2.36 has 37, its C
+/// library one.
 const MAX_INSTRUCTIONS: usize = 256;
 /// Maximum number of stops of the child. `true` makes fewer than 200 system calls.
 const MAX_STOPS: usize = 20_000;
 const CHUNK_BYTES: usize = 4096;
 
-/// Executes a program without arguments, and returns how many CPUID instructions its loader and its libraries executed. `None` if it has no
-/// loader, if it fails, or if tracing is not permitted.
+/// Executes a program without arguments, and returns how many CPUID instructions its loader and its
+/// libraries executed. `None` if it has no loader, if it fails, or if tracing is not permitted.
 pub fn count(program: &CStr) -> Option<u32> {
     let (child, start) = start_held_child(program)?;
     let options = Options::EXEC | Options::SYSTEM_CALLS | Options::KILL_ON_EXIT;
@@ -59,7 +61,8 @@ fn start_held_child(program: &CStr) -> Option<(Pid, OwnedFd)> {
         die_with_parent(libc::SIGKILL);
         let mut byte = 0u8;
         let arguments = [program.as_ptr(), std::ptr::null()];
-        // SAFETY: plain system calls. The string ends with NUL, and the lists end with a null pointer.
+        // SAFETY: plain system calls. The string ends with NUL, and the lists end with a null
+        // pointer.
         unsafe {
             libc::close(writer.as_raw_fd());
             libc::read(reader.as_raw_fd(), (&raw mut byte).cast(), 1);
@@ -127,7 +130,8 @@ impl CpuidCounter {
         Some(())
     }
 
-    /// Replaces each CPUID instruction in `length` bytes from `start`. If the mapping is longer than its file, the rest cannot be read.
+    /// Replaces each CPUID instruction in `length` bytes from `start`. If the mapping is longer
+    /// than its file, the rest cannot be read.
     fn replace(&mut self, start: u64, length: u64) -> Option<()> {
         let mut bytes = [0u8; CHUNK_BYTES];
         // Chunks overlap by a byte, so that an instruction across two chunks is found.
@@ -156,7 +160,8 @@ impl CpuidCounter {
         Some(())
     }
 
-    /// Emulates the CPUID instruction that the breakpoint has replaced, and counts it. `None` if the child has stopped for another reason.
+    /// Emulates the CPUID instruction that the breakpoint has replaced, and counts it. `None` if
+    /// the child has stopped for another reason.
     fn emulate(&mut self) -> Option<()> {
         let mut registers = Registers::read(self.child).ok()?;
         let address = registers.instruction() - 1;
@@ -178,11 +183,12 @@ fn wait_for_event(child: Pid) -> Option<Event> {
     (pid == child.0).then(|| Event::decode(child, status, message))
 }
 
-/// The number of words on the initial stack before the auxiliary vector: argc, one argument, and the null pointers at the end of argv and of
-/// the empty environment.
+/// The number of words on the initial stack before the auxiliary vector: argc, one argument, and
+/// the null pointers at the end of argv and of the empty environment.
 const WORDS_BEFORE_AUXILIARY: usize = 4;
 
-/// Returns the address and the size of the loader's code, in a child that is stopped right after its exec.
+/// Returns the address and the size of the loader's code, in a child that is stopped right after
+/// its exec.
 fn loader_code(child: Pid) -> Option<(u64, u64)> {
     let mut stack = [0u8; 512];
     let read = memory::read_into(child, Registers::read(child).ok()?.stack_pointer(), &mut stack);
@@ -192,13 +198,15 @@ fn loader_code(child: Pid) -> Option<(u64, u64)> {
     code_of_image(child, u64::from_ne_bytes(*base)).filter(|(start, _)| *start > 0)
 }
 
-/// Returns the address and the size of the executable segment of an ELF file that is mapped at `base`.
+/// Returns the address and the size of the executable segment of an ELF file that is mapped at
+/// `base`.
 fn code_of_image(child: Pid, base: u64) -> Option<(u64, u64)> {
     const EXECUTABLE: u32 = 1;
     let mut bytes = [0u8; 1024];
     let read = memory::read_into(child, base, &mut bytes);
     let image = &bytes[..read];
-    // The ELF header contains offset, size and number of the program headers, each of which contains type, flags, address and size.
+    // The ELF header contains offset, size and number of the program headers, each of which
+    // contains type, flags, address and size.
     let headers = usize::try_from(u64::from_le_bytes(number_at(image, 0x20)?)).ok()?;
     let size = usize::from(u16::from_le_bytes(number_at(image, 0x36)?));
     let number = usize::from(u16::from_le_bytes(number_at(image, 0x38)?));

@@ -1,22 +1,26 @@
-//! Traces processes by ptrace(2). `Tracer` seizes threads, reports their events (`event`), resumes them, and detaches from them;
-//! `registers`, `entry`, `exec`, `stores`, `unblocking` and `again` examine and change a stopped thread, `identification` counts CPUID
-//! instructions of a child, and `refusal` explains why the kernel does not permit tracing. The caller decides what happens at each stop.
-//! If it passes the stop on (`Tracer::pass_on`), the thread behaves as if it were not traced.
+//! Traces processes by ptrace(2). `Tracer` seizes threads, reports their events (`event`), resumes
+//! them, and detaches from them; `registers`, `entry`, `exec`, `stores`, `unblocking` and `again`
+//! examine and change a stopped thread, `identification` counts CPUID instructions of a child, and
+//! `refusal` explains why the kernel does not permit tracing. The caller decides what happens at
+//! each stop. If it passes the stop on (`Tracer::pass_on`), the thread behaves as if it were not
+//! traced.
 //!
 //! Rules of the kernel that shape this module:
-//! - Each thread of a process is a separate tracee, with its own stops. The tracer is a thread too: requests by other threads fail
-//!   with ESRCH. `Tracer` is therefore not `Send`.
-//! - PTRACE_SEIZE, unlike PTRACE_ATTACH and PTRACE_TRACEME, does not stop the thread and does not generate artificial signals: execs and new
-//!   threads have events of their own, and group-stops are distinguishable from signals.
-//! - All requests except PTRACE_INTERRUPT and PTRACE_SEIZE need a stopped thread. They fail with ESRCH if the thread runs, or if it was
-//!   killed in the meantime: SIGKILL ends a thread in any stop. The end is then the next event of that thread, so `resume` does not
-//!   report failure.
+//! - Each thread of a process is a separate tracee, with its own stops. The tracer is a thread too:
+//!   requests by other threads fail with ESRCH. `Tracer` is therefore not `Send`.
+//! - PTRACE_SEIZE, unlike PTRACE_ATTACH and PTRACE_TRACEME, does not stop the thread and does not
+//!   generate artificial signals: execs and new threads have events of their own, and group-stops
+//!   are distinguishable from signals.
+//! - All requests except PTRACE_INTERRUPT and PTRACE_SEIZE need a stopped thread. They fail with
+//!   ESRCH if the thread runs, or if it was killed in the meantime: SIGKILL ends a thread in any
+//!   stop. The end is then the next event of that thread, so `resume` does not report failure.
 //! - While a thread is in a ptrace-stop, it does not react to any other signal.
 //! - If the tracer exits, the kernel detaches it from all tracees, which continue untraced.
 //! - A traced set-user-ID program gets no privilege, unless the tracer has CAP_SYS_PTRACE.
 //!
-//! This module uses `libc` directly, because nix represents signals and statuses by an enum without real-time signals. The C library sends
-//! real-time signals between threads, and nix could neither decode such a stop nor pass the signal on.
+//! This module uses `libc` directly, because nix represents signals and statuses by an enum without
+//! real-time signals. The C library sends real-time signals between threads, and nix could neither
+//! decode such a stop nor pass the signal on.
 
 mod again;
 mod entry;
@@ -49,8 +53,9 @@ use spawnscope_data::event::Pid;
 
 #[derive(Debug, Default)]
 pub struct Tracer {
-    /// The tracees that are not known to have ended. Some may be gone, because an exec ends all other threads of its process without an
-    /// event. Requests to threads that we do not trace fail without effect, even if their ids were reused.
+    /// The tracees that are not known to have ended. Some may be gone, because an exec ends all
+    /// other threads of its process without an event. Requests to threads that we do not trace fail
+    /// without effect, even if their ids were reused.
     threads: HashSet<Pid>,
     /// The tracees to detach from at their next stop.
     leaving: HashSet<Pid>,
@@ -75,16 +80,19 @@ impl Tracer {
         Ok(())
     }
 
-    /// Returns the next event, without waiting. SIGCHLD signals that there may be one. Also reports when untraced children of this thread end,
-    /// because one call waits for all children. After `detach_all`, only ends are reported.
+    /// Returns the next event, without waiting. SIGCHLD signals that there may be one. Also reports
+    /// when untraced children of this thread end, because one call waits for all children. After
+    /// `detach_all`, only ends are reported.
     ///
-    /// If a traced child of this process has ended, this function reaps it, even if another thread of this process created it.
+    /// If a traced child of this process has ended, this function reaps it, even if another thread
+    /// of this process created it.
     pub fn next_event(&mut self) -> Option<Event> {
         self.event(libc::WNOHANG)
     }
 
-    /// Waits for the next event and returns it, with one system call. `None` if a signal handler interrupted the wait
-    /// (`signals::ThreadWaker`), or if this thread has no tracees or other children.
+    /// Waits for the next event and returns it, with one system call. `None` if a signal handler
+    /// interrupted the wait (`signals::ThreadWaker`), or if this thread has no tracees or other
+    /// children.
     pub fn await_event(&mut self) -> Option<Event> {
         self.event(0)
     }
@@ -116,7 +124,8 @@ impl Tracer {
         }
     }
 
-    /// Updates the set of tracees. The first stop of a new thread may arrive before or after the event of its creator.
+    /// Updates the set of tracees. The first stop of a new thread may arrive before or after the
+    /// event of its creator.
     fn update_threads(&mut self, thread: Pid, stop: Stop) {
         self.threads.insert(thread);
         match stop {
@@ -128,8 +137,8 @@ impl Tracer {
         }
     }
 
-    /// Begins to detach from a process, because another program is about to trace it. `next_event` then reports none of its threads, which this
-    /// function returns.
+    /// Begins to detach from a process, because another program is about to trace it. `next_event`
+    /// then reports none of its threads, which this function returns.
     pub fn let_go(&mut self, process: Pid) -> Vec<Pid> {
         let mut threads = procfs::threads(process);
         threads.retain(|thread| self.is_tracing(*thread));
@@ -140,8 +149,8 @@ impl Tracer {
         threads
     }
 
-    /// Detaches from a stopped process that has become a tracer itself, once `let_go` has detached from the processes that it is going to
-    /// trace.
+    /// Detaches from a stopped process that has become a tracer itself, once `let_go` has detached
+    /// from the processes that it is going to trace.
     pub fn detach_after_others(&mut self, tracer: Pid) {
         self.waiting.push(tracer);
         self.resume_waiting();
@@ -171,15 +180,17 @@ impl Tracer {
         self.resume(thread, stop.transparent_resume());
     }
 
-    /// Detaches from all threads. Detaching needs a stopped thread, so running threads are interrupted, and `next_event` detaches from each
-    /// when it has stopped. A parent blocked in vfork stops only once its child has executed a program or ended. Threads that are stopped now
-    /// must be resumed by the caller, who may detach from them (`Resume::Detach`).
+    /// Detaches from all threads. Detaching needs a stopped thread, so running threads are
+    /// interrupted, and `next_event` detaches from each when it has stopped. A parent blocked in
+    /// vfork stops only once its child has executed a program or ended. Threads that are stopped
+    /// now must be resumed by the caller, who may detach from them (`Resume::Detach`).
     pub fn detach_all(&mut self) {
         self.is_detaching = true;
         self.interrupt_all();
     }
 
-    /// Stops all running threads. Their stops are then reported, so that the caller can undo changes to the threads before it detaches.
+    /// Stops all running threads. Their stops are then reported, so that the caller can undo
+    /// changes to the threads before it detaches.
     pub fn interrupt_all(&self) {
         for thread in &self.threads {
             let _ = interrupt(*thread);
@@ -187,11 +198,13 @@ impl Tracer {
     }
 }
 
-/// Flags that select the children to wait for. __WALL includes threads, and children whose exit signal is not SIGCHLD. __WNOTHREAD excludes
-/// the children of other threads, because those threads wait for them.
+/// Flags that select the children to wait for. __WALL includes threads, and children whose exit
+/// signal is not SIGCHLD. __WNOTHREAD excludes the children of other threads, because those threads
+/// wait for them.
 const CHILDREN: i32 = libc::__WALL | libc::__WNOTHREAD;
 
-/// Returns the next change of a tracee or child of this thread as its id and wait status; `None` if there is no change or no such thread.
+/// Returns the next change of a tracee or child of this thread as its id and wait status; `None` if
+/// there is no change or no such thread.
 fn wait(flags: i32) -> Option<(Pid, i32)> {
     let mut status = 0;
     // SAFETY: `status` has room for a status.

@@ -33,7 +33,8 @@ impl Registers {
         (self.0.orig_rax.cast_signed(), [self.0.rdi, self.0.rsi])
     }
 
-    /// Returns the number, first argument and result of the system call that the thread is leaving. `None` if it is in none.
+    /// Returns the number, first argument and result of the system call that the thread is leaving.
+    /// `None` if it is in none.
     pub fn ended_call(&self, _: Pid) -> Option<(libc::c_long, u64, i64)> {
         let number = self.0.orig_rax.cast_signed();
         (number >= 0).then(|| (number, self.0.rdi, self.0.rax.cast_signed()))
@@ -64,7 +65,8 @@ impl Registers {
         registers.rip = next;
     }
 
-    /// Returns the thread pointer of a stopped thread, by which the C library finds the thread's data; `None` if the thread was killed.
+    /// Returns the thread pointer of a stopped thread, by which the C library finds the thread's
+    /// data; `None` if the thread was killed.
     pub fn thread_pointer(thread: Pid) -> Option<u64> {
         Registers::read(thread).ok().map(|registers| registers.0.fs_base)
     }
@@ -82,8 +84,9 @@ impl Registers {
         (self.0.regs[8].cast_signed(), [self.0.regs[0], self.0.regs[1]])
     }
 
-    /// Returns the number, first argument and result of the system call that the thread is leaving. `None` if it is in none. The result has
-    /// overwritten the first argument, so 0 is returned in its place, as if `wait4` waited for any child.
+    /// Returns the number, first argument and result of the system call that the thread is leaving.
+    /// `None` if it is in none. The result has overwritten the first argument, so 0 is returned in
+    /// its place, as if `wait4` waited for any child.
     pub fn ended_call(&self, thread: Pid) -> Option<(libc::c_long, u64, i64)> {
         /// Type of register set for PTRACE_GETREGSET: the number of the current system call, or -1.
         const NT_ARM_SYSTEM_CALL: usize = 0x404;
@@ -129,7 +132,8 @@ pub enum CallStop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallInfo {
     pub stop: CallStop,
-    /// The audit architecture (AUDIT_ARCH_*) of the thread. For a 32-bit program it is not `NATIVE_AUDIT_ARCH`.
+    /// The audit architecture (AUDIT_ARCH_*) of the thread. For a 32-bit program it is not
+    /// `NATIVE_AUDIT_ARCH`.
     pub architecture: u32,
     pub instruction: u64,
     pub stack_pointer: u64,
@@ -149,7 +153,8 @@ struct RawCallInfo {
     data: u64,
 }
 
-/// The audit architecture of 64-bit programs on this processor: EM_* with the bits for 64 bits and little endian.
+/// The audit architecture of 64-bit programs on this processor: EM_* with the bits for 64 bits and
+/// little endian.
 pub const NATIVE_AUDIT_ARCH: u32 = 0xc000_0000 | crate::arch::ELF_MACHINE as u32;
 
 impl CallInfo {

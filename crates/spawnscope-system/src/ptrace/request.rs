@@ -8,19 +8,22 @@ use std::os::unix::fs::FileExt;
 
 use spawnscope_data::event::Pid;
 
-/// Options of a tracee, most of which select events to be reported in addition to signals and group-stops.
+/// Options of a tracee, most of which select events to be reported in addition to signals and
+/// group-stops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options(c_int);
 
 impl Options {
-    /// Reports new threads and processes (`Stop::Created`), which are then traced with the same options.
+    /// Reports new threads and processes (`Stop::Created`), which are then traced with the same
+    /// options.
     pub const CREATION: Options =
         Options(libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE);
     /// Reports executed programs (`Stop::Exec`).
     pub const EXEC: Options = Options(libc::PTRACE_O_TRACEEXEC);
     /// Reports the end of a thread while the thread can still be examined (`Stop::Exiting`).
     pub const EXITING: Options = Options(libc::PTRACE_O_TRACEEXIT);
-    /// Makes the stops of `Resume::ToSystemCall` distinguishable from SIGTRAP (`Stop::SystemCall`). Required for that request.
+    /// Makes the stops of `Resume::ToSystemCall` distinguishable from SIGTRAP (`Stop::SystemCall`).
+    /// Required for that request.
     pub const SYSTEM_CALLS: Options = Options(libc::PTRACE_O_TRACESYSGOOD);
     /// Kills the tracees if the tracer exits. Without it, they continue untraced.
     pub const KILL_ON_EXIT: Options = Options(libc::PTRACE_O_EXITKILL);
@@ -34,21 +37,24 @@ impl BitOr for Options {
     }
 }
 
-/// How a stopped thread continues. The number is a signal to deliver, or 0 for none. It is ignored unless the thread is stopped by
-/// `Stop::Signal`.
+/// How a stopped thread continues. The number is a signal to deliver, or 0 for none. It is ignored
+/// unless the thread is stopped by `Stop::Signal`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resume {
     /// The thread runs until its next event (PTRACE_CONT).
     Continue(i32),
-    /// The thread runs until its next event or the next entry or exit of a system call (PTRACE_SYSCALL).
+    /// The thread runs until its next event or the next entry or exit of a system call
+    /// (PTRACE_SYSCALL).
     ToSystemCall(i32),
-    /// The thread stays stopped, and an event is reported when SIGCONT continues it (PTRACE_LISTEN). Only valid in `Stop::Group`.
+    /// The thread stays stopped, and an event is reported when SIGCONT continues it
+    /// (PTRACE_LISTEN). Only valid in `Stop::Group`.
     Listen,
     /// The thread continues untraced (PTRACE_DETACH).
     Detach(i32),
 }
 
-/// Starts to trace a thread. Fails with EPERM if the thread is already traced, or if the tracer may not trace it.
+/// Starts to trace a thread. Fails with EPERM if the thread is already traced, or if the tracer may
+/// not trace it.
 pub(super) fn seize(thread: Pid, options: Options) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, thread, options.0)
 }
@@ -67,7 +73,8 @@ pub(super) fn resume(thread: Pid, how: Resume) -> io::Result<()> {
     }
 }
 
-/// Returns the message of the event that the thread is stopped by; `None` if the thread was killed in the meantime.
+/// Returns the message of the event that the thread is stopped by; `None` if the thread was killed
+/// in the meantime.
 pub(super) fn message(thread: Pid) -> Option<u64> {
     let mut message: libc::c_ulong = 0;
     // SAFETY: the request writes one unsigned long to `message`.
@@ -75,8 +82,8 @@ pub(super) fn message(thread: Pid) -> Option<u64> {
     (result == 0).then_some(message)
 }
 
-/// Writes words to the memory of a stopped thread, regardless of the memory's protection. Some kernels permit this only by ptrace
-/// (`proc_mem.force_override`).
+/// Writes words to the memory of a stopped thread, regardless of the memory's protection. Some
+/// kernels permit this only by ptrace (`proc_mem.force_override`).
 pub(super) fn write(thread: Pid, address: u64, bytes: &[u8]) -> io::Result<()> {
     let memory = File::options().write(true).open(format!("/proc/{}/mem", thread.0));
     if memory.is_ok_and(|memory| memory.write_all_at(bytes, address).is_ok()) {

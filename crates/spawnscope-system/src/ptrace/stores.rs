@@ -1,8 +1,10 @@
-//! Stops a process when it next stores a variable of its program. Each instruction that stores it becomes a jump to a few of our own
-//! instructions, the detours. They store the variable and, if a word is not zero, send the thread a signal that is ignored by default
-//! (`entry::SIGNAL`). The detours and the word are at the unused end of the last page of the same code, before those of `exec`. fork copies
-//! them, so that the tracer chooses by the word which processes stop; exec discards them. All instructions address memory relative to
-//! themselves, so they are the same in each process that runs the program.
+//! Stops a process when it next stores a variable of its program. Each instruction that stores it
+//! becomes a jump to a few of our own instructions, the detours. They store the variable and, if a
+//! word is not zero, send the thread a signal that is ignored by default (`entry::SIGNAL`). The
+//! detours and the word are at the unused end of the last page of the same code, before those of
+//! `exec`. fork copies them, so that the tracer chooses by the word which processes stop; exec
+//! discards them. All instructions address memory relative to themselves, so they are the same in
+//! each process that runs the program.
 //!
 //! aarch64 addresses variables by two instructions, which may be apart: there are no detours.
 
@@ -33,8 +35,9 @@ pub struct StoreDetours {
 }
 
 impl StoreDetours {
-    /// Prepares the detours of the stores of a variable in the code around `code_start`, given both addresses in the file, and the process's
-    /// addresses minus those. `None` if there is no room, or if the program stores the variable in another way.
+    /// Prepares the detours of the stores of a variable in the code around `code_start`, given both
+    /// addresses in the file, and the process's addresses minus those. `None` if there is no room,
+    /// or if the program stores the variable in another way.
     pub fn prepare(process: Pid, bias: u64, code_start: u64, variable: u64) -> Option<StoreDetours> {
         let inside = code_start.wrapping_add(bias);
         let mapping = code_of(process).into_iter().find(|mapping| mapping.range.contains(&inside))?;
@@ -60,14 +63,15 @@ impl StoreDetours {
         Some(detours)
     }
 
-    /// Installs the detours in a stopped process that runs the program. Its next stores do not stop.
+    /// Installs the detours in a stopped process that runs the program. Its next stores do not
+    /// stop.
     pub fn install(&self, process: Pid, bias: u64) -> io::Result<()> {
         write(process, self.start.wrapping_add(bias), &self.code)?;
         self.jumps.iter().try_for_each(|(store, jump)| poke(process, store.wrapping_add(bias) - 1, *jump))
     }
 
-    /// Chooses whether a stopped process that has the detours stops at its next store. Fails if it would not stop because it blocks the
-    /// signal.
+    /// Chooses whether a stopped process that has the detours stops at its next store. Fails if it
+    /// would not stop because it blocks the signal.
     pub fn choose(&self, process: Pid, bias: u64, stops: bool) -> io::Result<()> {
         if stops && is_blocked(process)? {
             return Err(io::Error::other("the signal is blocked"));
@@ -99,8 +103,8 @@ fn is_store(code: &[u8], address: u64, variable: u64) -> bool {
         && distance(address + STORE_BYTES as u64, variable).is_some_and(|distance| offset.starts_with(&distance)))
 }
 
-/// Returns the word that begins with the byte before a store, with a jump to the detour. `None` if that byte may belong to the store, and
-/// say that it stores another size or register.
+/// Returns the word that begins with the byte before a store, with a jump to the detour. `None` if
+/// that byte may belong to the store, and say that it stores another size or register.
 #[cfg(target_arch = "x86_64")]
 fn jump_over(code: &[u8], store: u64, detour: u64) -> Option<[u8; WORD_BYTES]> {
     let mut word = *code.first_chunk::<WORD_BYTES>()?;
@@ -110,7 +114,8 @@ fn jump_over(code: &[u8], store: u64, detour: u64) -> Option<[u8; WORD_BYTES]> {
     (word[0] != 0x66 && word[0] & 0xf0 != 0x40).then_some(word)
 }
 
-/// Returns the instructions of a detour, which leave all registers and flags unchanged. The 128 bytes below the stack pointer may be in use.
+/// Returns the instructions of a detour, which leave all registers and flags unchanged. The 128
+/// bytes below the stack pointer may be in use.
 #[cfg(target_arch = "x86_64")]
 fn detour_of(store: &[u8], at: u64, detour: u64, [variable, word]: [u64; 2]) -> Option<[u8; DETOUR_BYTES]> {
     let mut code = Vec::from(&store[..2]);

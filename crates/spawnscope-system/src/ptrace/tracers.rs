@@ -1,6 +1,7 @@
-//! Recognizes programs that trace processes. A process can have only one tracer, so these programs do not work while spawnscope traces
-//! them, what they launch, or the processes that their arguments name (`strace -p PID`). They are recognized by their name, or by what they
-//! import: ptrace, or a sanitizer whose leak check traces its own process.
+//! Recognizes programs that trace processes. A process can have only one tracer, so these programs
+//! do not work while spawnscope traces them, what they launch, or the processes that their
+//! arguments name (`strace -p PID`). They are recognized by their name, or by what they import:
+//! ptrace, or a sanitizer whose leak check traces its own process.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -12,7 +13,8 @@ use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, Rea
 use spawnscope_data::event::Pid;
 use spawnscope_data::words::Words;
 
-/// Names of tracers that may be linked statically, or that import ptrace only in one of their libraries.
+/// Names of tracers that may be linked statically, or that import ptrace only in one of their
+/// libraries.
 const NAMES: Words = Words("strace ltrace gdb gdbserver lldb-server rr perf-trace uftrace tracexec spawnscope");
 
 /// Names of programs that import ptrace, but do not trace what they launch.
@@ -23,7 +25,8 @@ const IMPORTS: [&str; 3] = ["ptrace", "__asan_init", "__lsan_init"];
 /// Symbols that programs built with a sanitizer export.
 const EXPORTS: [&str; 2] = ["__asan_init", "__lsan_init"];
 
-/// Whether each executable examined so far is a tracer, by device, inode and time of the last change.
+/// Whether each executable examined so far is a tracer, by device, inode and time of the last
+/// change.
 #[derive(Debug, Default)]
 pub struct Tracers(HashMap<(u64, u64, i64), bool>);
 
@@ -56,8 +59,8 @@ fn has_dynamic_symbol(file: &File) -> Option<bool> {
     }))
 }
 
-/// Returns the ids in the arguments of a tracer that may name the processes that it is going to trace: `strace -p 7`, `gdb --pid=7`,
-/// `gdb program 7`.
+/// Returns the ids in the arguments of a tracer that may name the processes that it is going to
+/// trace: `strace -p 7`, `gdb --pid=7`, `gdb program 7`.
 pub fn named_processes(arguments: &[Vec<u8>]) -> impl Iterator<Item = Pid> {
     const OPTIONS: [&[u8]; 5] = [b"-p", b"--pid", b"-pid", b"--attach", b"attach"];
     arguments.iter().enumerate().skip(1).filter_map(|(at, argument)| {

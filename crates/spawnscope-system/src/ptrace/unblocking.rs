@@ -1,8 +1,10 @@
-//! Stops a new process when it unblocks its signals. C libraries and interpreters block all signals around the creation of a process, and
-//! the child unblocks them just before its exec. A signal that is pending meanwhile is delivered at that moment, which the tracer sees; the
-//! many calls before it need no stops. Without its tracer, the process discards the signal (`entry::SIGNAL`).
+//! Stops a new process when it unblocks its signals. C libraries and interpreters block all signals
+//! around the creation of a process, and the child unblocks them just before its exec. A signal
+//! that is pending meanwhile is delivered at that moment, which the tracer sees; the many calls
+//! before it need no stops. Without its tracer, the process discards the signal (`entry::SIGNAL`).
 //!
-//! A process that sets the action of the signal to the default discards a pending one. The signal must therefore be sent after that.
+//! A process that sets the action of the signal to the default discards a pending one. The signal
+//! must therefore be sent after that.
 
 use std::io;
 
@@ -15,8 +17,8 @@ const PTRACE_GETSIGMASK: libc::c_int = 0x420a;
 const PTRACE_SETSIGMASK: libc::c_int = 0x420b;
 /// `si_code` of a signal sent by tgkill(2).
 const SI_TKILL: libc::c_int = -6;
-/// The signals that a process can block, without those that the C library reserves for itself, and without those that instructions cause:
-/// libuv leaves these unblocked.
+/// The signals that a process can block, without those that the C library reserves for itself, and
+/// without those that instructions cause: libuv leaves these unblocked.
 const BLOCKABLE: u64 = (bit(32) - 1) & !bit(libc::SIGKILL) & !bit(libc::SIGSTOP) & !CAUSED_BY_INSTRUCTIONS;
 const CAUSED_BY_INSTRUCTIONS: u64 = bit(libc::SIGILL)
     | bit(libc::SIGTRAP)
@@ -30,7 +32,8 @@ const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
-/// Whether this system call concerns the action of a later signal. Processes set the actions of all signals in ascending order.
+/// Whether this system call concerns the action of a later signal. Processes set the actions of all
+/// signals in ascending order.
 pub fn passes_signal(number: libc::c_long, arguments: &[u64; 6]) -> bool {
     number == libc::SYS_rt_sigaction && arguments[0] > u64::from(SIGNAL)
 }
@@ -43,7 +46,8 @@ pub fn changes_mask(number: libc::c_long, arguments: &[u64; 6]) -> bool {
     number == libc::SYS_rt_sigprocmask && arguments[1] != 0
 }
 
-/// Returns where this system call stores the mask of blocked signals, if it does nothing else. posix_spawn of glibc begins like this.
+/// Returns where this system call stores the mask of blocked signals, if it does nothing else.
+/// posix_spawn of glibc begins like this.
 pub fn mask_query(number: libc::c_long, arguments: &[u64; 6]) -> Option<u64> {
     let is_query = number == libc::SYS_rt_sigprocmask && arguments[1] == 0;
     Some(arguments[2]).filter(|address| is_query && *address != 0)
@@ -57,7 +61,8 @@ pub(super) fn signal_mask(thread: Pid) -> io::Result<u64> {
 }
 
 fn set_signal_mask(thread: Pid, mask: u64) {
-    // SAFETY: the request reads one mask of the kernel's size, 8 bytes. It fails if the thread was killed.
+    // SAFETY: the request reads one mask of the kernel's size, 8 bytes. It fails if the thread was
+    // killed.
     unsafe { libc::ptrace(PTRACE_SETSIGMASK as _, thread.0, size_of::<u64>(), &raw const mask) };
 }
 
@@ -69,12 +74,14 @@ pub fn blocks_all_signals(thread: Pid) -> bool {
     signal_mask(thread).is_ok_and(|mask| mask & BLOCKABLE == BLOCKABLE)
 }
 
-/// Whether a stopped thread does not block the signal, or blocks all, which it will unblock before its exec.
+/// Whether a stopped thread does not block the signal, or blocks all, which it will unblock before
+/// its exec.
 pub fn passes_through(thread: Pid) -> bool {
     signal_mask(thread).is_ok_and(|mask| mask & bit(i32::from(SIGNAL)) == 0 || mask & BLOCKABLE == BLOCKABLE)
 }
 
-/// Makes a stopped process that blocks all signals stop by a signal when it unblocks them. Returns whether this was possible.
+/// Makes a stopped process that blocks all signals stop by a signal when it unblocks them. Returns
+/// whether this was possible.
 #[must_use]
 pub fn stop_at_unblocking(process: Pid) -> bool {
     // SAFETY: a plain system call. The number of a process is also that of its first thread.
@@ -82,15 +89,17 @@ pub fn stop_at_unblocking(process: Pid) -> bool {
     result == 0
 }
 
-/// Like `stop_at_unblocking`, for a process that leaves a `mask_query`, and will set the actions of all signals in the mask. The signal is
-/// removed from the mask that the process has stored at `address`, so that the process does not set its action. The exec will.
+/// Like `stop_at_unblocking`, for a process that leaves a `mask_query`, and will set the actions of
+/// all signals in the mask. The signal is removed from the mask that the process has stored at
+/// `address`, so that the process does not set its action. The exec will.
 #[must_use]
 pub fn stop_at_unblocking_after_query(process: Pid, address: u64) -> bool {
     let Ok(mask) = signal_mask(process) else { return false };
     poke(process, address, mask & !bit(i32::from(SIGNAL))).is_ok() && stop_at_unblocking(process)
 }
 
-/// Whether a thread stopped by `signal` is at the point for which `stop_at_unblocking` was called. The signal must then not be delivered.
+/// Whether a thread stopped by `signal` is at the point for which `stop_at_unblocking` was called.
+/// The signal must then not be delivered.
 pub fn is_unblocking(thread: Pid, signal: i32) -> bool {
     // SAFETY: all zeroes is a valid `siginfo_t`, and the request writes one.
     let information = unsafe {
@@ -105,12 +114,14 @@ pub fn is_unblocking(thread: Pid, signal: i32) -> bool {
 pub struct BlockedSignals(u64);
 
 impl BlockedSignals {
-    /// For a stopped process that has not unblocked its signals after `stop_at_unblocking`: unblocks the signal, so that the process stops by it
-    /// when it is resumed. `None` if the process does not block it.
+    /// For a stopped process that has not unblocked its signals after `stop_at_unblocking`:
+    /// unblocks the signal, so that the process stops by it when it is resumed. `None` if the
+    /// process does not block it.
     #[must_use]
     pub fn unblock(process: Pid) -> Option<BlockedSignals> {
         let mask = signal_mask(process).ok().filter(|mask| mask & bit(i32::from(SIGNAL)) != 0)?;
-        // The pending signal may have been discarded. A second one makes sure that the process stops.
+        // The pending signal may have been discarded. A second one makes sure that the process
+        // stops.
         if !stop_at_unblocking(process) {
             return None;
         }

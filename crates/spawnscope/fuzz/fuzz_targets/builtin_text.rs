@@ -1,4 +1,5 @@
-//! Fuzzes the search for shell text that replaces a small program. The input is a byte of flags and the arguments, separated by NUL.
+//! Fuzzes the search for shell text that replaces a small program. The input is a byte of flags and
+//! the arguments, separated by NUL.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,6 @@
-//! Fuzzes the edits of scripts, makefiles and packages. The input is a byte that selects the edit, a byte for the line, the program and its
-//! arguments separated by NUL, a newline, and the text of the file. An edit must stay within the file, and a script must stay readable.
+//! Fuzzes the edits of scripts, makefiles and packages. The input is a byte that selects the edit,
+//! a byte for the line, the program and its arguments separated by NUL, a newline, and the text of
+//! the file. An edit must stay within the file, and a script must stay readable.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Fuzzes the search for a recipe's line in a makefile. The makefile, the line number and the text come from a traced process, so they are
-//! untrusted.
+//! Fuzzes the search for a recipe's line in a makefile. The makefile, the line number and the text
+//! come from a traced process, so they are untrusted.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Fuzzes the reader of ninja's log, which any process may have written, and the search for the edges of commands.
+//! Fuzzes the reader of ninja's log, which any process may have written, and the search for the
+//! edges of commands.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Fuzzes the reader with a file that claims to be a recording: opens it, reads it completely and reports on it, as `report` does.
+//! Fuzzes the reader with a file that claims to be a recording: opens it, reads it completely and
+//! reports on it, as `report` does.
 #![no_main]
 
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
-//! Fuzzes the reader of simple shell text, with which vspawn runs a text for `sh -c` without a shell. If there is a result, it must be equal to
-//! that of another parser of shell words. Any other text is divided into pieces without gaps.
+//! Fuzzes the reader of simple shell text, with which vspawn runs a text for `sh -c` without a
+//! shell. If there is a result, it must be equal to that of another parser of shell words. Any
+//! other text is divided into pieces without gaps.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Fuzzes the unwinder with an ELF file and a copy of a stack. The input is the length of the file (two bytes), the file, and the stack.
+//! Fuzzes the unwinder with an ELF file and a copy of a stack. The input is the length of the file
+//! (two bytes), the file, and the stack.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

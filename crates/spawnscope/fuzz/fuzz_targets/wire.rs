@@ -1,4 +1,5 @@
-//! Fuzzes the decoder of records from the ring buffer. BPF programs write the records, but paths and names in them come from processes.
+//! Fuzzes the decoder of records from the ring buffer. BPF programs write the records, but paths
+//! and names in them come from processes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -42,8 +42,8 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
     arguments.json.print("advice", || advice::json(&report), render)
 }
 
-/// Prints the diff to standard output, and to standard error what it leaves out and saves. `predict` returns what several
-/// changes save together.
+/// Prints the diff to standard output, and to standard error what it leaves out and saves.
+/// `predict` returns what several changes save together.
 fn print_patch(
     sources: &SourceFiles,
     report: &Report,
@@ -99,8 +99,9 @@ pub struct AdviseArguments {
     /// Print only what this rule found, worth fixing or not
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(AdviceList::rules()), hide_possible_values = true)]
     pub rule: Option<String>,
-    /// Print the changes that need no decision, as a unified diff for `patch -p0` or `git apply -p0`. It contains files below the current
-    /// directory that were not modified since the recording; standard error names what it leaves out, and why
+    /// Print the changes that need no decision, as a unified diff for `patch -p0` or `git apply
+    /// -p0`. It contains files below the current directory that were not modified since the
+    /// recording; standard error names what it leaves out, and why
     #[arg(long, conflicts_with_all = ["json", "all"])]
     pub patch: bool,
     #[command(flatten)]

@@ -58,7 +58,8 @@ impl Input<'_, '_> {
     }
 }
 
-/// Predicts what the first pieces of advice save together, if the files of the user have changed which these are.
+/// Predicts what the first pieces of advice save together, if the files of the user have changed
+/// which these are.
 pub fn predict_together(advices: &mut AdviceList, path: &Path, part: Part) -> Result<()> {
     if let Some(changes) = advices.unpredicted() {
         let file = RecordingFile::open(path)?;
@@ -74,7 +75,8 @@ pub fn read_launches(file: &RecordingFile, path: &Path) -> Result<Recording> {
     Ok(recording)
 }
 
-/// Reads a part of a recording and its slices, prints its contradictions, and passes everything to `analyze`.
+/// Reads a part of a recording and its slices, prints its contradictions, and passes everything to
+/// `analyze`.
 pub fn with_timelines<T>(path: &Path, part: Part, analyze: impl FnOnce(Input<'_, '_>) -> Result<T>) -> Result<T> {
     with_timelines_of(&RecordingFile::open(path)?, part, &mut |_| {}, |input| {
         print_contradictions(path, &input.contradictions);
@@ -82,8 +84,9 @@ pub fn with_timelines<T>(path: &Path, part: Part, analyze: impl FnOnce(Input<'_,
     })
 }
 
-/// Like [`with_timelines`], for a recording that is already open, and without a message. `prepare` may add rows to it. Slices are most of a
-/// recording, so a second connection reads them while the launches are read.
+/// Like [`with_timelines`], for a recording that is already open, and without a message. `prepare`
+/// may add rows to it. Slices are most of a recording, so a second connection reads them while the
+/// launches are read.
 pub fn with_timelines_of<T>(
     file: &RecordingFile,
     part: Part,

@@ -1,5 +1,5 @@
-//! Command-line arguments. They drive parsing, `--help`, the man pages and the shell completions. The arguments of most verbs are in the file of
-//! the verb.
+//! Command-line arguments. They drive parsing, `--help`, the man pages and the shell completions.
+//! The arguments of most verbs are in the file of the verb.
 
 mod bench;
 mod doctor;
@@ -30,8 +30,8 @@ pub const DEFAULT_FILE: &str = "spawnscope.db";
 
 /// Show where the time of process launches goes
 ///
-/// Spawnscope runs a command and reports what it launched, how long each launch took, and where that time went: fork, run queue,
-/// setup, exec, dynamic loader, run, teardown, reap.
+/// Spawnscope runs a command and reports what it launched, how long each launch took, and where
+/// that time went: fork, run queue, setup, exec, dynamic loader, run, teardown, reap.
 #[derive(Debug, Parser)]
 #[command(name = "spawnscope", version, after_help = EXAMPLES, max_term_width = 80, arg_required_else_help = true)]
 pub struct Arguments {
@@ -69,22 +69,25 @@ executed, 127 if it is not found.";
 pub enum Verb {
     /// Run a command, or watch processes, and record every launch
     ///
-    /// The command runs as it would without spawnscope: it keeps its standard input and output, terminal, signals and exit status.
-    /// The report goes to standard error. Ctrl-C goes to the command. Pressed three times within a second, it stops
-    /// the recording and leaves the command running.
+    /// The command runs as it would without spawnscope: it keeps its standard input and output,
+    /// terminal, signals and exit status. The report goes to standard error. Ctrl-C goes to the
+    /// command. Pressed three times within a second, it stops the recording and leaves the command
+    /// running.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArguments),
     /// Make a recording of a log that another tool wrote
     ///
-    /// Reads what `strace -f`, `perf script`, `trace-cmd report`, ftrace or macOS's eslogger has logged, here or on another machine, so that
-    /// `report`, `advise`, `tree` and all other verbs work on it. A log does not contain everything that `record` sees: docs/guide/import.md
-    /// says what each one contains.
+    /// Reads what `strace -f`, `perf script`, `trace-cmd report`, ftrace or macOS's eslogger has
+    /// logged, here or on another machine, so that `report`, `advise`, `tree` and all other verbs
+    /// work on it. A log does not contain everything that `record` sees: docs/guide/import.md says
+    /// what each one contains.
     #[command(after_help = import::EXAMPLES)]
     Import(import::ImportArguments),
     /// Watch launches as they happen
     ///
-    /// Shows the commands that are launched, with their number, failures and launch tax, and a tree of the running processes. The screen is
-    /// redrawn four times a second. Launch tax is the time of all phases but `run`; it is known once a launch has ended.
+    /// Shows the commands that are launched, with their number, failures and launch tax, and a tree
+    /// of the running processes. The screen is redrawn four times a second. Launch tax is the time
+    /// of all phases but `run`; it is known once a launch has ended.
     #[cfg(feature = "top")]
     #[command(after_help = top::EXAMPLES)]
     Top(top::TopArguments),
@@ -97,60 +100,71 @@ pub enum Verb {
     Report(report::ReportArguments),
     /// List what to change, how to change it, and how much wall time it saves
     ///
-    /// Each saving is predicted by replaying the recording with that fix applied. The largest saving comes first. Fixes that save
-    /// less than 1 % of the wall time, or less than 5 ms, are omitted.
+    /// Each saving is predicted by replaying the recording with that fix applied. The largest
+    /// saving comes first. Fixes that save less than 1 % of the wall time, or less than 5 ms, are
+    /// omitted.
     #[command(after_help = advise::EXAMPLES)]
     Advise(advise::AdviseArguments),
     /// Predict the wall time if launches were changed or removed
     ///
-    /// The recording is replayed with all changes applied together. SEL selects launches: a glob on the program's base name
-    /// (`dirname`, `python3*`; `(bash)` for forks of bash that run no other program), argv=GLOB, parent=GLOB (base name of the
-    /// parent's program), or line=FILE:N (the script line that launches, as in `report --by line`; also FILE or
-    /// FILE:N-M). Terms joined by commas must all match. Options can be repeated.
+    /// The recording is replayed with all changes applied together. SEL selects launches: a glob on
+    /// the program's base name (`dirname`, `python3*`; `(bash)` for forks of bash that run no other
+    /// program), argv=GLOB, parent=GLOB (base name of the parent's program), or line=FILE:N (the
+    /// script line that launches, as in `report --by line`; also FILE or FILE:N-M). Terms joined by
+    /// commas must all match. Options can be repeated.
     #[command(after_help = whatif::EXAMPLES)]
     Whatif(Box<whatif::WhatifArguments>),
     /// Compare recordings of two versions: launches added, removed and changed
     ///
-    /// Launches are matched by program, arguments (without numbers and temporary names), script line and parent. The first
-    /// sentence says what happened to the wall time, and because of which launches.
+    /// Launches are matched by program, arguments (without numbers and temporary names), script
+    /// line and parent. The first sentence says what happened to the wall time, and because of
+    /// which launches.
     #[command(after_help = diff::EXAMPLES, override_usage = diff::USAGE)]
     Diff(diff::DiffArguments),
     /// Fail when a command exceeds a budget for its launches
     ///
-    /// Set budgets with options or in spawnscope.toml. Prints which budgets are exceeded, by which script lines, and what to change.
-    /// Prefer budgets for counts: they do not depend on the machine.
+    /// Set budgets with options or in spawnscope.toml. Prints which budgets are exceeded, by which
+    /// script lines, and what to change. Prefer budgets for counts: they do not depend on the
+    /// machine.
     #[command(after_help = check::EXAMPLES)]
     Check(check::CheckArguments),
     /// Print the process tree with arguments, phases and exit statuses
     ///
-    /// Each line shows one process: its pid, the programs that it executed, its wall time, its exit status if that is not 0, and its
-    /// phases, longest first. On a terminal, lines are cut to its width. Of four or more siblings with the same program, outcome and
-    /// launches, the first is printed and the others are counted.
+    /// Each line shows one process: its pid, the programs that it executed, its wall time, its exit
+    /// status if that is not 0, and its phases, longest first. On a terminal, lines are cut to its
+    /// width. Of four or more siblings with the same program, outcome and launches, the first is
+    /// printed and the others are counted.
     #[command(after_help = TREE_EXAMPLES)]
     Tree(TreeArguments),
     /// Draw launches as a flame graph (an interactive SVG)
     ///
-    /// Each box is a program, and the boxes above it are what it launched. With --by caller, boxes are the functions that launch. The
-    /// width of a box is its cost plus the cost of everything above it.
+    /// Each box is a program, and the boxes above it are what it launched. With --by caller, boxes
+    /// are the functions that launch. The width of a box is its cost plus the cost of everything
+    /// above it.
     #[command(after_help = flame::EXAMPLES)]
     Flame(flame::FlameArguments),
     /// Write a page with the whole report, to look at in a browser and to share
     ///
-    /// One file, which works offline: the verdict, a timeline of all launches with the critical path, advice, tables, flame graphs and
-    /// waits. It contains the arguments and working directories of the recording, so share it like the recording itself.
+    /// One file, which works offline: the verdict, a timeline of all launches with the critical
+    /// path, advice, tables, flame graphs and waits. It contains the arguments and working
+    /// directories of the recording, so share it like the recording itself.
     #[command(after_help = html::EXAMPLES)]
     Html(html::HtmlArguments),
     /// Export the launches in another format
     ///
-    /// A Perfetto trace has one group of tracks: the critical path, and the processes, nested by parent in order of creation. Launches
-    /// of one program by one parent share tracks where they do not overlap, so that a loop takes few tracks. Select a launch to see its
-    /// arguments, working directory, exit status and call site, how long it waited for a CPU, and how long its parent waited for it.
+    /// A Perfetto trace has one group of tracks: the critical path, and the processes, nested by
+    /// parent in order of creation. Launches of one program by one parent share tracks where they
+    /// do not overlap, so that a loop takes few tracks. Select a launch to see its arguments,
+    /// working directory, exit status and call site, how long it waited for a CPU, and how long its
+    /// parent waited for it.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArguments),
     /// Query a dataset of many recordings
     ///
-    /// Runs spawnscope-fleet, which has these verbs: top, trend, regressions, machines, doctor, advice, dashboard, compact, prune, push and sql.
-    /// `spawnscope fleet VERB --help` prints the options of each. It is a Python package of its own: `pipx install spawnscope-fleet`, or `make install-fleet` in a checkout.
+    /// Runs spawnscope-fleet, which has these verbs: top, trend, regressions, machines, doctor,
+    /// advice, dashboard, compact, prune, push and sql. `spawnscope fleet VERB --help` prints the
+    /// options of each. It is a Python package of its own: `pipx install spawnscope-fleet`, or
+    /// `make install-fleet` in a checkout.
     #[command(after_help = fleet::EXAMPLES)]
     Fleet {
         /// The verb, its options, and the dataset
@@ -159,27 +173,31 @@ pub enum Verb {
     },
     /// Find what makes a shell slow to start, and its prompt slow to appear
     ///
-    /// Starts the shell as a terminal does, waits for its prompt, and presses Enter. Prints which lines of the start-up files take the time, for
-    /// programs that they launch and for the shell's own work, and what to change. It changes no file, and needs no privilege. The shell is
+    /// Starts the shell as a terminal does, waits for its prompt, and presses Enter. Prints which
+    /// lines of the start-up files take the time, for programs that they launch and for the shell's
+    /// own work, and what to change. It changes no file, and needs no privilege. The shell is
     /// killed at the end, so that it does not write its history.
     #[command(after_help = shell::EXAMPLES)]
     Shell(shell::ShellArguments),
     /// Stop a new process before its first instruction so that a debugger can attach
     ///
-    /// The command, or a process that it launches, stops right after its exec, before the first instruction of its dynamic
-    /// loader. Spawnscope prints its pid, and any profiler or debugger can attach. Press Enter on the terminal to continue it.
+    /// The command, or a process that it launches, stops right after its exec, before the first
+    /// instruction of its dynamic loader. Spawnscope prints its pid, and any profiler or debugger
+    /// can attach. Press Enter on the terminal to continue it.
     #[command(after_help = hold::EXAMPLES, override_usage = hold::USAGE)]
     Hold(hold::HoldArguments),
     /// Run a command without needless `sh -c` shells
     ///
-    /// Many programs launch others through `sh -c TEXT`. A library, loaded into the command and everything that it launches,
-    /// starts TEXT without the shell if TEXT is provably one simple command. The programs themselves are unchanged.
+    /// Many programs launch others through `sh -c TEXT`. A library, loaded into the command and
+    /// everything that it launches, starts TEXT without the shell if TEXT is provably one simple
+    /// command. The programs themselves are unchanged.
     #[command(after_help = accel::EXAMPLES, override_usage = accel::USAGE)]
     Accel(accel::AccelArguments),
     /// Measure what a launch costs on this machine, and what makes it slow
     ///
-    /// Each experiment alternates its cases for as many rounds as the noise requires and the time limit allows, and prints medians with
-    /// 95 % confidence intervals. `--list` names the experiments; without names, all of them run.
+    /// Each experiment alternates its cases for as many rounds as the noise requires and the time
+    /// limit allows, and prints medians with 95 % confidence intervals. `--list` names the
+    /// experiments; without names, all of them run.
     #[command(after_help = bench::EXAMPLES)]
     Bench(BenchArguments),
     /// Run as a worker process of `bench`
@@ -190,14 +208,16 @@ pub enum Verb {
     },
     /// Find what makes launches slow on this machine
     ///
-    /// Measures what a launch costs, looks for permission scanners, shims, slow directories and start-up files, and prints what each
-    /// costs here, how to fix it, and what the fix costs. It changes nothing.
+    /// Measures what a launch costs, looks for permission scanners, shims, slow directories and
+    /// start-up files, and prints what each costs here, how to fix it, and what the fix costs. It
+    /// changes nothing.
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(DoctorArguments),
     /// Serve agents: a Model Context Protocol server on standard input and output
     ///
-    /// Coding agents and other clients start it. It answers what `report`, `advise`, `whatif` and `diff` find in recordings, imports
-    /// logs, and records commands if that is allowed. docs/skill/SKILL.md tells an agent when to use it.
+    /// Coding agents and other clients start it. It answers what `report`, `advise`, `whatif` and
+    /// `diff` find in recordings, imports logs, and records commands if that is allowed.
+    /// docs/skill/SKILL.md tells an agent when to use it.
     #[command(after_help = mcp::EXAMPLES)]
     Mcp(mcp::McpArguments),
     /// Print a completion script for a shell
@@ -291,7 +311,8 @@ pub struct ExportArguments {
     /// Maximum number of spans of an OTLP trace; above it, similar siblings become one span
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_spans: u32,
-    /// With `--format parquet`: leave out arguments of commands, lines of scripts given with -c, and fixes, which quote them
+    /// With `--format parquet`: leave out arguments of commands, lines of scripts given with -c,
+    /// and fixes, which quote them
     #[cfg(feature = "parquet")]
     #[arg(long)]
     pub no_command_lines: bool,
@@ -305,7 +326,8 @@ pub struct ExportArguments {
 pub enum ExportFormat {
     /// JSON, one launch per line
     Ndjson,
-    /// A Perfetto trace (protobuf): processes nested by parent, phases as slices, and the critical path
+    /// A Perfetto trace (protobuf): processes nested by parent, phases as slices, and the critical
+    /// path
     Perfetto,
     /// An OpenTelemetry trace as OTLP/JSON: a span for each launch
     Otlp,
@@ -348,8 +370,8 @@ pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Minimum size of a ring of `--keep`, in bytes. An eighth of it, the size of one file, is more than a busy machine writes between two checks
-/// of the size.
+/// Minimum size of a ring of `--keep`, in bytes. An eighth of it, the size of one file, is more
+/// than a busy machine writes between two checks of the size.
 const MIN_RING_BYTES: u64 = 16_000_000;
 
 fn parse_ring_size(text: &str) -> Result<u64, String> {

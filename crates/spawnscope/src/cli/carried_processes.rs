@@ -1,5 +1,6 @@
-//! The processes that one recording of `--keep` hands on to the next: those that are running when it ends, with their names and threads,
-//! according to the events so far. The next recording begins with them as processes that existed before it, as a recording with `-a` does.
+//! The processes that one recording of `--keep` hands on to the next: those that are running when
+//! it ends, with their names and threads, according to the events so far. The next recording begins
+//! with them as processes that existed before it, as a recording with `-a` does.
 
 use std::collections::HashMap;
 

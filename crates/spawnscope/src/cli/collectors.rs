@@ -28,8 +28,8 @@ pub struct AttachOptions {
     pub is_quiet: bool,
 }
 
-/// Attaches the chosen collector. With `auto`, that is eBPF or, if it does not work, ptrace; only eBPF follows processes that are already
-/// running.
+/// Attaches the chosen collector. With `auto`, that is eBPF or, if it does not work, ptrace; only
+/// eBPF follows processes that are already running.
 pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
     if settings.node_lines && options.choice == CollectorChoice::Ptrace {
         bail!("--node-lines needs eBPF: omit --collector");
@@ -57,8 +57,8 @@ fn attach_fallback(
     Ok(announce(options, collector, &ebpf_remedy(ebpf)))
 }
 
-/// Whether another collector may be used instead of eBPF. A failure that is not about permissions or the kernel is an error that the user
-/// must see.
+/// Whether another collector may be used instead of eBPF. A failure that is not about permissions
+/// or the kernel is an error that the user must see.
 fn may_fall_back(error: &CollectError, follow: Follow, settings: &Settings) -> bool {
     let is_unavailable = matches!(
         error,

@@ -1,8 +1,8 @@
-//! The border between two recordings of `--keep`. Events reach the recorder a little later than they
-//! happen, and the last slice of a thread after the event of its end. So the border is an instant
-//! that has passed: for a short time after it, events are assigned to the side on which their
-//! processes belong. Then the earlier recording ends and the next one begins, and neither lacks
-//! anything.
+//! The border between two recordings of `--keep`. Events reach the recorder a little later than
+//! they happen, and the last slice of a thread after the event of its end. So the border is an
+//! instant that has passed: for a short time after it, events are assigned to the side on which
+//! their processes belong. Then the earlier recording ends and the next one begins, and neither
+//! lacks anything.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -37,8 +37,8 @@ impl Cut {
         now >= self.until
     }
 
-    /// Removes the events that belong to the next recording. `carried` are the processes that run at
-    /// the border, as far as the events have arrived.
+    /// Removes the events that belong to the next recording. `carried` are the processes that run
+    /// at the border, as far as the events have arrived.
     pub fn hold_later(&mut self, carried: &mut CarriedProcesses, events: &mut Vec<Event>) {
         events.retain(|event| {
             if event.at < self.at {

@@ -1,7 +1,8 @@
-//! A dataset of many recordings on disk: which files a recording has in it, and how they are added completely or not at all. A file is
-//! `TABLE/date=DATE/job=JOB/RUN.parquet`. RUN is a hash of the recording, so a recording that is added again is recognized. Any number of
-//! processes may add recordings concurrently: no file is ever changed, and processes that add the same recording write the same file
-//! names. Examinations by `doctor` are added in the same way.
+//! A dataset of many recordings on disk: which files a recording has in it, and how they are added
+//! completely or not at all. A file is `TABLE/date=DATE/job=JOB/RUN.parquet`. RUN is a hash of the
+//! recording, so a recording that is added again is recognized. Any number of processes may add
+//! recordings concurrently: no file is ever changed, and processes that add the same recording
+//! write the same file names. Examinations by `doctor` are added in the same way.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -33,8 +34,8 @@ const COMPACTED: &str = ".compacted-";
 /// Maximum length of a job in the name of a directory; file systems allow 255 bytes for the name.
 const MAX_JOB_BYTES: usize = 180;
 
-/// Passes the directory of a dataset to `add`. If the dataset is in an object store, that is a temporary directory, which is then copied there
-/// even if only some recordings could be added.
+/// Passes the directory of a dataset to `add`. If the dataset is in an object store, that is a
+/// temporary directory, which is then copied there even if only some recordings could be added.
 pub fn add_to(root: &Path, add: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if !fleet::is_store(root) {
         return add(root);
@@ -157,15 +158,16 @@ impl DatasetFiles {
         Ok(found || path.parent().is_some_and(|directory| self.is_compacted(directory)))
     }
 
-    /// Whether `spawnscope fleet compact` has merged the recording into another file of the directory: it leaves a list of such recordings.
+    /// Whether `spawnscope fleet compact` has merged the recording into another file of the
+    /// directory: it leaves a list of such recordings.
     fn is_compacted(&self, directory: &Path) -> bool {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         let mut lists = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(COMPACTED));
         lists.any(|list| fs::read_to_string(list.path()).is_ok_and(|runs| runs.lines().any(|run| run == self.run)))
     }
 
-    /// Writes all tables, as files of a mode. If one fails, others may be in the dataset without their row in `runs`; adding the recording again
-    /// completes them.
+    /// Writes all tables, as files of a mode. If one fails, others may be in the dataset without
+    /// their row in `runs`; adding the recording again completes them.
     pub fn write(&self, dataset: &Dataset<'_>, mode: u32) -> Result<()> {
         let caller = identity::caller()?;
         let Some((last, others)) = dataset.tables().split_last() else { return Ok(()) };
@@ -183,7 +185,8 @@ impl DatasetFiles {
         self.write_table(dataset, table, mode, &path).with_context(|| format!("failed to write {}", path.display()))
     }
 
-    /// Writes a table under a temporary name, which query engines skip, and renames the file once it is on disk.
+    /// Writes a table under a temporary name, which query engines skip, and renames the file once
+    /// it is on disk.
     fn write_table(&self, dataset: &Dataset<'_>, table: Table, mode: u32, path: &Path) -> Result<()> {
         let directory = self.root.join(table.name()).join(&self.partition);
         DirBuilder::new().recursive(true).mode(0o777).create(&directory)?;
@@ -200,7 +203,8 @@ impl DatasetFiles {
         Ok(())
     }
 
-    /// Makes file names durable: syncs a directory, and each directory above it up to the parent of the dataset.
+    /// Makes file names durable: syncs a directory, and each directory above it up to the parent of
+    /// the dataset.
     fn sync_directories(&self, directory: &Path) -> io::Result<()> {
         let within = directory.ancestors().take_while(|directory| directory.starts_with(&self.root));
         for directory in within.filter(|directory| !directory.as_os_str().is_empty()) {
@@ -225,8 +229,8 @@ fn date(unix_ns: i64) -> Option<NaiveDate> {
     Some(time.date_naive())
 }
 
-/// Returns 32 hexadecimal digits, a hash of the checksums of all tables. The bytes of the file do not identify a recording: SQLite may
-/// move the log into the file.
+/// Returns 32 hexadecimal digits, a hash of the checksums of all tables. The bytes of the file do
+/// not identify a recording: SQLite may move the log into the file.
 fn hash_recording(file: &RecordingFile) -> Result<String> {
     let mut hasher = Sha256::new();
     for (table, rows, sum) in file.sums()? {
@@ -235,8 +239,8 @@ fn hash_recording(file: &RecordingFile) -> Result<String> {
     Ok(hex(&hasher.finalize()[..16]))
 }
 
-/// Encodes a job as a component of a path: query engines decode %XX. The name is untrusted, so `/`, `.` and `=` are encoded, too. A long name
-/// is cut, and a hash of the full name is appended.
+/// Encodes a job as a component of a path: query engines decode %XX. The name is untrusted, so `/`,
+/// `.` and `=` are encoded, too. A long name is cut, and a hash of the full name is appended.
 fn encode_job(job: &str) -> String {
     if job.is_empty() {
         return NO_JOB.to_owned();

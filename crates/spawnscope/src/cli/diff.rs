@@ -40,7 +40,8 @@ fn read_all(files: &[PathBuf], weight: Option<Weight>) -> Result<(Vec<Run>, Vec<
     Ok(read?.into_iter().unzip())
 }
 
-/// Reads one recording for a comparison. Also returns its folded stacks, which are empty without a weight.
+/// Reads one recording for a comparison. Also returns its folded stacks, which are empty without a
+/// weight.
 pub fn read(file: &Path, weight: Option<Weight>) -> Result<(Run, String)> {
     with_timelines(file, Part::Whole, |input| {
         let path = input.path();
@@ -82,13 +83,15 @@ pub struct DiffArguments {
     /// Print Markdown, for a comment on a pull request
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
-    /// How many groups of launches to print of each kind (added, removed, changed), largest change first; 0 prints all [default: 10]
+    /// How many groups of launches to print of each kind (added, removed, changed), largest change
+    /// first; 0 prints all [default: 10]
     #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
     pub top: Option<usize>,
     /// Separate launches of one program from one line by their arguments
     #[arg(long)]
     pub unfold: bool,
-    /// Also write a page for a browser: the tables and the flame graph of the difference, in one file that works offline
+    /// Also write a page for a browser: the tables and the flame graph of the difference, in one
+    /// file that works offline
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// What the width of a box in the flame graph stands for

@@ -1,4 +1,5 @@
-//! Adds the findings of `doctor` on this machine to a dataset, in a directory or in an object store.
+//! Adds the findings of `doctor` on this machine to a dataset, in a directory or in an object
+//! store.
 
 use std::path::Path;
 

@@ -26,7 +26,8 @@ pub const EXCEEDED: u8 = 1;
 
 pub const PROBLEMS: u8 = 1;
 
-/// Three Ctrl-C within a second ended the recording. The status is that of a program killed by SIGINT.
+/// Three Ctrl-C within a second ended the recording. The status is that of a program killed by
+/// SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
 /// How spawnscope ends.

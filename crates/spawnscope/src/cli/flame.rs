@@ -65,7 +65,8 @@ fn draw_launches(
 
 fn draw_samples(arguments: &FlameArguments, samples: &[SampleRow], options: FlameOptions) -> Result<Vec<u8>> {
     let file = RecordingFile::open(&arguments.recording.file)?;
-    // The recording may have grown since the samples were read. Rows are only appended, so the samples still refer to the same rows.
+    // The recording may have grown since the samples were read. Rows are only appended, so the
+    // samples still refer to the same rows.
     let recording = read_launches(&file, &arguments.recording.file)?;
     let forest = Forest::build(&recording);
     let assigned = assign_phases(&forest, &file.threads()?, samples);
@@ -127,13 +128,16 @@ add up to more than the wall time. With --weight critical, it adds up to it.";
 pub struct FlameArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
-    /// Where to write the graph; - is standard output [default: flame.svg, or standard output if that is not a terminal]
+    /// Where to write the graph; - is standard output [default: flame.svg, or standard output if
+    /// that is not a terminal]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// What the width of a box shows [default: wall; with --phase, the on-CPU samples if the recording has any]
+    /// What the width of a box shows [default: wall; with --phase, the on-CPU samples if the
+    /// recording has any]
     #[arg(long, value_parser = named(WEIGHTS))]
     pub weight: Option<Weight>,
-    /// Show what processes do on CPUs: user and kernel stacks, from the samples of `record --sample`
+    /// Show what processes do on CPUs: user and kernel stacks, from the samples of `record
+    /// --sample`
     #[arg(long, conflicts_with_all = ["weight", "off_cpu"])]
     pub on_cpu: bool,
     /// Show what processes wait for: user and kernel stacks, from the samples of `record --sample`

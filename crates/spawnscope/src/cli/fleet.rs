@@ -1,5 +1,5 @@
-//! `spawnscope fleet`: executes `spawnscope-fleet`. That program is a Python package, because its query engine is installed in seconds
-//! there, and would take minutes to build here.
+//! `spawnscope fleet`: executes `spawnscope-fleet`. That program is a Python package, because its
+//! query engine is installed in seconds there, and would take minutes to build here.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -47,7 +47,8 @@ pub fn push(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path of `spawnscope-fleet` in the directory of this program, or only its name if it is not there.
+/// Returns the path of `spawnscope-fleet` in the directory of this program, or only its name if it
+/// is not there.
 fn program() -> PathBuf {
     match std::env::current_exe().map(|this_program| this_program.with_file_name(PROGRAM)) {
         Ok(path) if path.exists() => path,

@@ -1,5 +1,6 @@
-//! Keeps the default recording out of `git status`: in a git repository, its name is added to `.git/info/exclude`, git's list of
-//! files to ignore in this clone only. No tracked file changes. Recordings that the user names with `-o` are not added.
+//! Keeps the default recording out of `git status`: in a git repository, its name is added to
+//! `.git/info/exclude`, git's list of files to ignore in this clone only. No tracked file changes.
+//! Recordings that the user names with `-o` are not added.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -16,8 +17,9 @@ pub const ONE_RUN_PATTERN: &str = "spawnscope.db*";
 /// Matches the default recordings of `record --runs`, and the files beside them.
 pub const SEVERAL_RUNS_PATTERN: &str = "spawnscope.[0-9]*.db*";
 
-/// Adds a pattern of default recordings to the list of the repository that `directory` is in. Returns the path of the list if it was
-/// changed. The calling thread must have the ids of the recordings' owner (`owner::act_as`).
+/// Adds a pattern of default recordings to the list of the repository that `directory` is in.
+/// Returns the path of the list if it was changed. The calling thread must have the ids of the
+/// recordings' owner (`owner::act_as`).
 pub fn add_default_recording(directory: &Path, pattern: &str) -> io::Result<Option<PathBuf>> {
     let Some(git) = directory.ancestors().map(|above| above.join(".git")).find(|git| is_own_directory(git)) else {
         return Ok(None);
@@ -40,8 +42,8 @@ pub fn add_default_recording(directory: &Path, pattern: &str) -> io::Result<Opti
     Ok(Some(list))
 }
 
-/// Whether this is a directory that belongs to the user whose ids this thread has. Another user's repository may be malicious; git
-/// refuses it for the same reason.
+/// Whether this is a directory that belongs to the user whose ids this thread has. Another user's
+/// repository may be malicious; git refuses it for the same reason.
 fn is_own_directory(git: &Path) -> bool {
     let user = file_uid().as_raw();
     fs::symlink_metadata(git).is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == user)

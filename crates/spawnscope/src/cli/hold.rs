@@ -1,4 +1,5 @@
-//! `spawnscope hold`: holds a new process before its first instruction, and prints how to attach and how to continue it.
+//! `spawnscope hold`: holds a new process before its first instruction, and prints how to attach
+//! and how to continue it.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -164,10 +165,12 @@ pub struct HoldArguments {
     /// Hold the N-th matching launch, counted from 1
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, default_value_t = 1, requires = "pattern", value_parser = clap::value_parser!(u32).range(1..))]
     pub nth: u32,
-    /// Run CMD in a shell to attach, with `{pid}` replaced by the pid, instead of waiting for Enter. It runs as the user of the command
+    /// Run CMD in a shell to attach, with `{pid}` replaced by the pid, instead of waiting for
+    /// Enter. It runs as the user of the command
     #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString)]
     pub run: Option<OsString>,
-    /// When the process has ended, wait S seconds before sending SIGINT to the --run command, and S more before SIGTERM
+    /// When the process has ended, wait S seconds before sending SIGINT to the --run command, and S
+    /// more before SIGTERM
     #[arg(long, value_name = "S", value_hint = ValueHint::Other, default_value = "5", requires = "run", value_parser = parse_seconds)]
     pub grace: Duration,
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! `spawnscope html`: writes a page about a recording. A browser can open the page without a server.
+//! `spawnscope html`: writes a page about a recording. A browser can open the page without a
+//! server.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -29,8 +30,9 @@ const DEFAULT_OUTPUT: &str = "report.html";
 const CURVE_POINTS: usize = 4000;
 /// Maximum number of programs, and of script lines, whose removal is predicted.
 const MAX_REMOVALS: usize = 12;
-/// Maximum number of launches that the predictions for programs may replay in total; those for script lines may replay as many. A large
-/// recording therefore gets fewer predictions, but at least one of each kind.
+/// Maximum number of launches that the predictions for programs may replay in total; those for
+/// script lines may replay as many. A large recording therefore gets fewer predictions, but at
+/// least one of each kind.
 const MAX_REPLAYED_LAUNCHES: usize = 200_000;
 const GROUPINGS: [GroupBy; 4] = [GroupBy::Command, GroupBy::Line, GroupBy::Arguments, GroupBy::Parent];
 
@@ -54,7 +56,8 @@ pub fn run(arguments: &HtmlArguments) -> Result<()> {
     if arguments.open { open_in_browser(&path) } else { Ok(()) }
 }
 
-/// Computes everything that the page shows, and renders it. `file` is the recording as typed on a command line.
+/// Computes everything that the page shows, and renders it. `file` is the recording as typed on a
+/// command line.
 fn render(input: Input<'_, '_>, part: Part, file: Option<&str>) -> Result<String> {
     let Input { recording, forest, timelines, .. } = input;
     let ((stretches, waits, waits_of_parents), causes) = parallel::join(
@@ -126,7 +129,8 @@ holds the view, so a link to a part of the timeline can be shared.";
 pub struct HtmlArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
-    /// Where to write the page; - is standard output [default: report.html; with --open, a temporary directory]
+    /// Where to write the page; - is standard output [default: report.html; with --open, a
+    /// temporary directory]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Open the page in a browser

@@ -1,6 +1,7 @@
-//! Chooses the user that the command runs as. If sudo itself started spawnscope, this is the user who called sudo. If a root shell that
-//! sudo started, or a script in such a shell, starts spawnscope, SUDO_UID is set as well; then the command runs as root, as any other
-//! program would. `--user` and `--as-root` override the choice. Output files belong to the same user.
+//! Chooses the user that the command runs as. If sudo itself started spawnscope, this is the user
+//! who called sudo. If a root shell that sudo started, or a script in such a shell, starts
+//! spawnscope, SUDO_UID is set as well; then the command runs as root, as any other program would.
+//! `--user` and `--as-root` override the choice. Output files belong to the same user.
 
 use std::ffi::{CString, OsString};
 use std::os::unix::fs::MetadataExt;
@@ -43,7 +44,8 @@ impl IdentityArguments {
 pub struct Decision {
     /// The ids to run as; `None` means those of spawnscope itself.
     pub identity: Option<Identity>,
-    /// A message to print if the command does not run as the caller of spawnscope, or if the choice may surprise.
+    /// A message to print if the command does not run as the caller of spawnscope, or if the choice
+    /// may surprise.
     pub notice: Option<String>,
 }
 

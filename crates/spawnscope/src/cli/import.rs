@@ -1,4 +1,5 @@
-//! `spawnscope import`: makes a recording of a log that another tool wrote, here or on another machine.
+//! `spawnscope import`: makes a recording of a log that another tool wrote, here or on another
+//! machine.
 
 use std::path::PathBuf;
 
@@ -49,7 +50,8 @@ pub struct ImportArguments {
 pub enum LogFormat {
     /// The output of strace
     Strace,
-    /// Events of the scheduler: the output of perf script or trace-cmd report, or ftrace's file `trace`
+    /// Events of the scheduler: the output of perf script or trace-cmd report, or ftrace's file
+    /// `trace`
     Perf,
     /// The output of macOS's eslogger
     Eslogger,

@@ -1,5 +1,6 @@
-//! Reads a recording from standard input, which `-` names. SQLite needs a file, so the recording is copied to a temporary file without a
-//! name, and this file replaces standard input. From then on, its path is /dev/stdin, also in messages.
+//! Reads a recording from standard input, which `-` names. SQLite needs a file, so the recording is
+//! copied to a temporary file without a name, and this file replaces standard input. From then on,
+//! its path is /dev/stdin, also in messages.
 
 use std::env;
 use std::fs::{File, Permissions};
@@ -15,7 +16,8 @@ use super::output::STANDARD_STREAM;
 use crate::record::is_recording;
 
 const STANDARD_INPUT: &str = "/dev/stdin";
-/// Number of bytes to copy before checking that they are the beginning of a recording: standard input may be endless.
+/// Number of bytes to copy before checking that they are the beginning of a recording: standard
+/// input may be endless.
 const CHECKED_BYTES: u64 = 4096;
 
 pub fn is_standard_input(file: &Path) -> bool {

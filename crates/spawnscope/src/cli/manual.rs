@@ -30,8 +30,8 @@ fn write_page(command: &Command, name: &str, directory: &Path) -> Result<()> {
     fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// Renders a page with the sections of clap_mangen, but puts the text after the options under separate headings: examples verbatim, other
-/// text as paragraphs.
+/// Renders a page with the sections of clap_mangen, but puts the text after the options under
+/// separate headings: examples verbatim, other text as paragraphs.
 fn render(page: &Man, command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
     page.render_title(text)?;
     page.render_name_section(text)?;
@@ -55,7 +55,8 @@ fn render(page: &Man, command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the usage of the help text. The synopsis of clap_mangen lists options without their values.
+/// Writes the usage of the help text. The synopsis of clap_mangen lists options without their
+/// values.
 fn write_synopsis(command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
     let usage = command.clone().render_usage().to_string();
     write_lines("SYNOPSIS", &usage.trim_start_matches("Usage: ").replace("\n       ", "\n"), text)
@@ -102,8 +103,8 @@ pub fn print_completions(shell: Shell) -> Result<()> {
     written.context("failed to write the completion script")
 }
 
-/// Returns fish commands that complete the values of positional arguments, such as the checks of `doctor`. clap_complete completes only
-/// values of options.
+/// Returns fish commands that complete the values of positional arguments, such as the checks of
+/// `doctor`. clap_complete completes only values of options.
 fn fish_positionals(command: &Command) -> String {
     let mut lines = String::new();
     for verb in command.get_subcommands() {

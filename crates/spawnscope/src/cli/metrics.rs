@@ -1,5 +1,6 @@
-//! `record --metrics FILE`: a thread computes metrics from the rows of the recording, and replaces the file every few seconds and at the
-//! end. node_exporter's textfile collector may read it at any moment, so it is replaced as a whole.
+//! `record --metrics FILE`: a thread computes metrics from the rows of the recording, and replaces
+//! the file every few seconds and at the end. node_exporter's textfile collector may read it at any
+//! moment, so it is replaced as a whole.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,8 +20,8 @@ use crate::present::prometheus::{self, RecorderState, Snapshot, command_label};
 use crate::record::{Follower, Header, RowReceiver, follow};
 
 const SUFFIX: &str = "prom";
-/// The mode of a new file. node_exporter runs as another user, who must be able to read it. It contains names of programs and numbers, but no
-/// arguments.
+/// The mode of a new file. node_exporter runs as another user, who must be able to read it. It
+/// contains names of programs and numbers, but no arguments.
 const READABLE: u32 = 0o644;
 /// How often the file is replaced. Prometheus usually reads every 15 to 60 seconds.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -81,7 +82,8 @@ impl Publisher {
 
     /// Sets the numbers of events lost so far.
     pub fn set_lost(&self, lost: &[Loss]) {
-        // A collector may report one kind in several parts, and a metric series must occur only once.
+        // A collector may report one kind in several parts, and a metric series must occur only
+        // once.
         let mut by_kind = BTreeMap::<&str, u64>::new();
         for loss in lost {
             *by_kind.entry(&loss.kind).or_default() += loss.events;
@@ -90,7 +92,8 @@ impl Publisher {
             by_kind.into_iter().map(|(kind, events)| Loss { kind: kind.to_owned(), events }).collect();
     }
 
-    /// Waits until the metrics of the whole recording are published. The thread ends when the recorder is finished, so finish that first.
+    /// Waits until the metrics of the whole recording are published. The thread ends when the
+    /// recorder is finished, so finish that first.
     pub fn finish(self) -> Result<()> {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -106,8 +109,8 @@ struct PublishingThread {
 }
 
 impl PublishingThread {
-    /// Follows the recording to its end. If the file cannot be written, this is tried again at the next interval; only a failure at the end is
-    /// returned.
+    /// Follows the recording to its end. If the file cannot be written, this is tried again at the
+    /// next interval; only a failure at the end is returned.
     fn run(mut self) -> Result<()> {
         let mut has_failed = false;
         // The first metrics are published early, so that an operator soon sees that this works.

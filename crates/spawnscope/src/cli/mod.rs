@@ -1,4 +1,5 @@
-//! The command line, one file per verb. This file dispatches the parsed arguments to a verb and turns its result into an exit status.
+//! The command line, one file per verb. This file dispatches the parsed arguments to a verb and
+//! turns its result into an exit status.
 
 mod accel;
 mod advise;
@@ -57,7 +58,8 @@ use self::args::{Arguments, Verb};
 use self::exit::Status;
 use crate::held::inheritance;
 
-/// Returns the definition of the command line. Tests parse the commands in the documentation with it.
+/// Returns the definition of the command line. Tests parse the commands in the documentation with
+/// it.
 pub fn command() -> clap::Command {
     Arguments::command()
 }

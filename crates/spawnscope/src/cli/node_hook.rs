@@ -1,5 +1,5 @@
-//! The hook of `record --node-lines`: a file that each Node.js process below the command loads, and the environment variable that makes
-//! Node.js load it.
+//! The hook of `record --node-lines`: a file that each Node.js process below the command loads, and
+//! the environment variable that makes Node.js load it.
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
@@ -36,7 +36,8 @@ impl NodeHook {
         Ok(NodeHook { directory, file })
     }
 
-    /// Returns the variable to set for the command: its inherited value, followed by the option that loads the hook.
+    /// Returns the variable to set for the command: its inherited value, followed by the option
+    /// that loads the hook.
     pub fn variable(&self) -> (OsString, OsString) {
         let mut options = std::env::var_os(VARIABLE).unwrap_or_default();
         if !options.is_empty() {
@@ -47,7 +48,8 @@ impl NodeHook {
         (VARIABLE.into(), options)
     }
 
-    /// Keeps the file. Call this if processes of the command are still running: Node.js exits if it cannot load the file.
+    /// Keeps the file. Call this if processes of the command are still running: Node.js exits if it
+    /// cannot load the file.
     pub fn keep(self) {
         let _: PathBuf = self.directory.keep();
     }

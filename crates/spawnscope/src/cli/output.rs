@@ -1,4 +1,5 @@
-//! Output helpers: the terminal's width, messages on standard error, and detection of a closed pipe.
+//! Output helpers: the terminal's width, messages on standard error, and detection of a closed
+//! pipe.
 
 use std::env;
 use std::ffi::OsString;
@@ -28,7 +29,8 @@ pub const STANDARD_STREAM: &str = "-";
 /// Minimum width that all outputs support. A narrower terminal wraps lines.
 const MIN_WIDTH: usize = 40;
 
-/// Returns the columns of the stream's terminal. If the stream is not a terminal, returns `COLUMNS`, or 80 if that is not set.
+/// Returns the columns of the stream's terminal. If the stream is not a terminal, returns
+/// `COLUMNS`, or 80 if that is not set.
 pub fn width(stream: &impl AsFd) -> usize {
     let width = terminal_width(stream)
         .or_else(|| env::var("COLUMNS").ok()?.parse().ok().filter(|columns| ACCEPTED_WIDTHS.contains(columns)));
@@ -98,8 +100,8 @@ pub fn file(named: Option<&Path>) -> Option<&Path> {
     named.filter(|path| *path != Path::new(STANDARD_STREAM))
 }
 
-/// Returns a recording's name as typed on a command line, or `None` for the default recording, which needs no name. For a recording
-/// from standard input, that is `-`: the user pipes it again.
+/// Returns a recording's name as typed on a command line, or `None` for the default recording,
+/// which needs no name. For a recording from standard input, that is `-`: the user pipes it again.
 pub fn typed_name(file: &Path) -> Option<String> {
     if input::is_standard_input(file) {
         return Some(STANDARD_STREAM.to_owned());
@@ -116,9 +118,10 @@ pub fn print(text: &str, what: &str) -> Result<()> {
     anstream::stdout().lock().write_all(text.as_bytes()).with_context(|| format!("failed to write the {what}"))
 }
 
-/// Prints a message of one or more lines to standard error. All messages are printed here, so any text that they quote (a file name, an
-/// error from SQLite) is escaped for the terminal, and its recognizable secrets are masked. If standard error cannot be written to, the
-/// message is lost without an error.
+/// Prints a message of one or more lines to standard error. All messages are printed here, so any
+/// text that they quote (a file name, an error from SQLite) is escaped for the terminal, and its
+/// recognizable secrets are masked. If standard error cannot be written to, the message is lost
+/// without an error.
 pub fn print_message(message: &str) {
     let _ = writeln!(io::stderr(), "spawnscope: {}", escape_lines(message));
 }
@@ -138,7 +141,8 @@ pub fn print_failure(error: &anyhow::Error) {
 }
 
 pub fn print_usage_error(error: &clap::Error) {
-    // The error does not mark which words it quotes from the command line. Therefore the arguments are escaped and parsed again.
+    // The error does not mark which words it quotes from the command line. Therefore the arguments
+    // are escaped and parsed again.
     let typed: Vec<OsString> = env::args_os().collect();
     let shown = typed.iter().map(|argument| text::escape(argument.as_encoded_bytes()));
     let mut escaped_error = Arguments::try_parse_from(shown).err();
@@ -172,8 +176,8 @@ fn list_values(error: &mut clap::Error, verb: Option<&OsString>) {
     }
 }
 
-/// If a command was typed instead of a verb, adds the tip "did you mean `spawnscope record -- COMMAND`?". clap's own tip is kept if it
-/// names a similar verb that is not hidden.
+/// If a command was typed instead of a verb, adds the tip "did you mean `spawnscope record --
+/// COMMAND`?". clap's own tip is kept if it names a similar verb that is not hidden.
 fn suggest_record(error: &mut clap::Error, command: &str) {
     let definition = Arguments::command();
     let typed = match error.get(ContextKind::InvalidSubcommand) {
@@ -205,7 +209,8 @@ pub fn escape_lines(message: &str) -> String {
     shown.join("\n")
 }
 
-/// Prints which rows of a recording contradict each other, for outputs that cannot contain such a warning.
+/// Prints which rows of a recording contradict each other, for outputs that cannot contain such a
+/// warning.
 pub fn print_contradictions(recording: &Path, contradictions: &Contradictions) {
     for kind in &contradictions.0 {
         let rows = units::count(kind.rows);

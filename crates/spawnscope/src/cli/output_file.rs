@@ -1,6 +1,8 @@
-//! The files that are named with -o and similar options. A file is written beside its place and renamed, so that a full disk or a killed spawnscope
-//! leaves the previous file whole, and a reader sees one or the other. Pipes, devices and descriptors of our caller are written to directly.
-//! A new file belongs to the user who called sudo, if any, and only its owner can read it. Nothing is ever written through a link.
+//! The files that are named with -o and similar options. A file is written beside its place and
+//! renamed, so that a full disk or a killed spawnscope leaves the previous file whole, and a reader
+//! sees one or the other. Pipes, devices and descriptors of our caller are written to directly. A
+//! new file belongs to the user who called sudo, if any, and only its owner can read it. Nothing is
+//! ever written through a link.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -27,7 +29,8 @@ pub struct OutputFile {
     path: PathBuf,
     caller: Option<Caller>,
     new_mode: u32,
-    /// A pipe, a device, or a descriptor that our caller opened. Output is written at its current position.
+    /// A pipe, a device, or a descriptor that our caller opened. Output is written at its current
+    /// position.
     stream: Option<File>,
 }
 
@@ -52,7 +55,8 @@ impl OutputFile {
         self.stream.is_some()
     }
 
-    /// Replaces the content of the file by what `write` writes. If this fails, the file is unchanged.
+    /// Replaces the content of the file by what `write` writes. If this fails, the file is
+    /// unchanged.
     pub fn replace(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         let failed = || format!("failed to write {}", self.path.display());
         if let Some(stream) = &self.stream {
@@ -114,7 +118,8 @@ fn write_all(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) 
     write(&mut out).and_then(|()| out.flush())
 }
 
-/// Makes this thread act as the user who called sudo, if any, until the guard is dropped. The path is for the error message.
+/// Makes this thread act as the user who called sudo, if any, until the guard is dropped. The path
+/// is for the error message.
 pub fn act_as_caller(path: &Path, caller: Option<&Caller>) -> Result<Option<OwnerGuard>> {
     let guard = act_as(caller.map(Caller::owner).as_ref());
     guard.with_context(|| format!("failed to switch to the ids of the user who called sudo, for {}", path.display()))
@@ -162,8 +167,9 @@ fn open(path: &Path, new_mode: u32) -> io::Result<Opened> {
     Ok(Opened::Beside(beside))
 }
 
-/// Whether a new file in place of the one that was found is the same to its users: it belongs to the same user and group, and the one that was
-/// found has no other name and no access control list, and is not mounted by itself, as files in containers are.
+/// Whether a new file in place of the one that was found is the same to its users: it belongs to
+/// the same user and group, and the one that was found has no other name and no access control
+/// list, and is not mounted by itself, as files in containers are.
 fn is_replaceable(path: &Path, found: &Metadata, new: &Metadata) -> bool {
     let has_same_owner = (found.uid(), found.gid()) == (new.uid(), new.gid());
     let has_list = lgetxattr(path, ACCESS_CONTROL_LIST, &mut [] as &mut [u8]).is_ok();
@@ -172,7 +178,8 @@ fn is_replaceable(path: &Path, found: &Metadata, new: &Metadata) -> bool {
     has_same_owner && found.nlink() == 1 && !has_list && !is_mounted
 }
 
-/// Creates a file in the same directory, which is removed when it is dropped. Programs that read all files of the directory ignore its name.
+/// Creates a file in the same directory, which is removed when it is dropped. Programs that read
+/// all files of the directory ignore its name.
 pub fn create_beside(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
     let directory = match path.parent() {
         Some(directory) if !directory.as_os_str().is_empty() => directory,
@@ -187,7 +194,8 @@ pub fn create_beside(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
     })
 }
 
-/// Returns the descriptor that a path such as /dev/stdout names. /proc presents these paths as links.
+/// Returns the descriptor that a path such as /dev/stdout names. /proc presents these paths as
+/// links.
 fn named_descriptor(path: &Path) -> Option<RawFd> {
     let named = path.to_str()?;
     let number = match named {
@@ -198,7 +206,8 @@ fn named_descriptor(path: &Path) -> Option<RawFd> {
     number.parse().ok().filter(|fd| *fd >= 0)
 }
 
-/// Duplicates a descriptor that our caller passed to us. Our own descriptors are close-on-exec and are rejected.
+/// Duplicates a descriptor that our caller passed to us. Our own descriptors are close-on-exec and
+/// are rejected.
 fn duplicate(fd: RawFd) -> io::Result<File> {
     // SAFETY: reads flags and touches no memory; an invalid descriptor number returns an error.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };

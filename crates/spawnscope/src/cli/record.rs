@@ -1,4 +1,5 @@
-//! `spawnscope record`: prepares the collector, the recorder and the command, runs the session, and prints the report.
+//! `spawnscope record`: prepares the collector, the recorder and the command, runs the session, and
+//! prints the report.
 
 use std::fs;
 use std::io::Write;
@@ -50,7 +51,8 @@ pub trait Watcher {
 }
 
 pub fn run(arguments: &RecordArguments) -> Result<Status> {
-    // Signals are caught once for all runs. Otherwise, the next run would treat the signals that are blocked now as blocked by our caller.
+    // Signals are caught once for all runs. Otherwise, the next run would treat the signals that
+    // are blocked now as blocked by our caller.
     let signals = Signals::catch().context("failed to catch signals")?;
     match arguments.runs {
         Some(runs) => record_runs(arguments, runs, &signals),
@@ -58,8 +60,9 @@ pub fn run(arguments: &RecordArguments) -> Result<Status> {
     }
 }
 
-/// Records the command several times (`--runs`), each time to a separate file, so that `diff` and `check` can distinguish change from noise. If
-/// the command fails in a run, there are no further runs, because that run did not do the same work as the others.
+/// Records the command several times (`--runs`), each time to a separate file, so that `diff` and
+/// `check` can distinguish change from noise. If the command fails in a run, there are no further
+/// runs, because that run did not do the same work as the others.
 fn record_runs(arguments: &RecordArguments, runs: u32, signals: &Signals) -> Result<Status> {
     for run in 1..=runs {
         let run_arguments =
@@ -170,7 +173,8 @@ pub fn record_watched(
     finish(arguments, recordings.into_last(), end, owner.as_ref())
 }
 
-/// Checks the file of `--json`. This happens before the command starts, so that no run is wasted if the name is bad.
+/// Checks the file of `--json`. This happens before the command starts, so that no run is wasted if
+/// the name is bad.
 fn json_file(arguments: &RecordArguments) -> Result<Option<OutputFile>> {
     if arguments.json.as_ref() == Some(&arguments.output) {
         bail!("--json and -o name the same file, {}", arguments.output.display());
@@ -201,14 +205,15 @@ fn hold_command(
     Ok(Some(held))
 }
 
-/// Attaches the collector, and measures the machine's constants meanwhile; with `--all`, before that, because the measurement would be
-/// recorded.
+/// Attaches the collector, and measures the machine's constants meanwhile; with `--all`, before
+/// that, because the measurement would be recorded.
 fn attach_and_calibrate(
     arguments: &RecordArguments,
     held: Option<&HeldCommand>,
     memory_plan: MemoryPlan,
 ) -> Result<(Box<dyn Collector>, Vec<Calibration>)> {
-    // Without a process to measure in, the constants are unknown, but the rest of the recording is not affected.
+    // Without a process to measure in, the constants are unknown, but the rest of the recording is
+    // not affected.
     let mut calibrator = Calibrator::start().ok();
     let before = calibrator.take_if(|_| arguments.all).map(Calibrator::finish);
     let unrecorded = UnrecordedCall::measure();
@@ -336,8 +341,8 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector, followed: Opti
     })
 }
 
-/// Releases the held command. From here on, a failure of spawnscope must not affect the command. If the command cannot be executed, the earlier
-/// recording is restored.
+/// Releases the held command. From here on, a failure of spawnscope must not affect the command. If
+/// the command cannot be executed, the earlier recording is restored.
 fn release(
     held: Option<HeldCommand>,
     arguments: &RecordArguments,
@@ -370,8 +375,8 @@ struct End<'a> {
     publisher: Option<Publisher>,
 }
 
-/// Closes the recording, prints the report, and returns the command's exit status. Failures of spawnscope are printed but do not replace
-/// the command's status.
+/// Closes the recording, prints the report, and returns the command's exit status. Failures of
+/// spawnscope are printed but do not replace the command's status.
 fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner: Option<&Owner>) -> Result<Status> {
     let End { outcome, json, publisher } = end;
     let arguments = &RecordArguments { output: last.file.clone(), ..arguments.clone() };
@@ -439,7 +444,8 @@ fn print_recorded(arguments: &RecordArguments, outcome: &Outcome, launches: u64,
     print_message(&format!("recorded {launches} to {}{earlier}{ended}", arguments.output.display()));
 }
 
-/// Prints the report, and returns the number of launches. Reads the recording with the ids of its owner, who may have replaced the file.
+/// Prints the report, and returns the number of launches. Reads the recording with the ids of its
+/// owner, who may have replaced the file.
 fn print_report(arguments: &RecordArguments, json: Option<&OutputFile>, owner: Option<&Owner>) -> Result<u64> {
     let file = &arguments.output;
     let mut out = anstream::stderr().lock();

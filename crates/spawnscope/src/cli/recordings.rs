@@ -1,6 +1,6 @@
-//! The recording that is being written and, with `--keep`, those that follow it. When a recording is
-//! full, a border is set (`Cut`), the recording gets the rest of its events, and the next one begins
-//! with the processes that ran at the border.
+//! The recording that is being written and, with `--keep`, those that follow it. When a recording
+//! is full, a border is set (`Cut`), the recording gets the rest of its events, and the next one
+//! begins with the processes that ran at the border.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -106,7 +106,8 @@ impl Recordings {
         self.recorder.failure()
     }
 
-    /// Sets the end of the recording when it is full. Returns whether it has all its events, so that the next one can begin.
+    /// Sets the end of the recording when it is full. Returns whether it has all its events, so
+    /// that the next one can begin.
     pub fn is_complete(&mut self) -> bool {
         let Some(rotation) = &mut self.rotation else { return false };
         let now = Instant::now();
@@ -117,8 +118,8 @@ impl Recordings {
         rotation.cut.as_ref().is_some_and(|cut| cut.is_over(now))
     }
 
-    /// Begins the next recording, finishes the current one, and deletes the oldest. `lost` are the events lost so far in all
-    /// recordings.
+    /// Begins the next recording, finishes the current one, and deletes the oldest. `lost` are the
+    /// events lost so far in all recordings.
     pub fn rotate(&mut self, lost: &[Loss]) -> Result<()> {
         let Some((rotation, cut)) =
             self.rotation.as_mut().and_then(|rotation| rotation.cut.take().map(|cut| (rotation, cut)))
@@ -155,7 +156,8 @@ impl Recordings {
         Ok(())
     }
 
-    /// Returns the last recording, with all events. Its follower gets no more rows once it is finished.
+    /// Returns the last recording, with all events. Its follower gets no more rows once it is
+    /// finished.
     pub fn into_last(mut self) -> LastRecording {
         let cut = self.rotation.as_mut().and_then(|rotation| rotation.cut.take());
         self.recorder.send(cut.map_or_else(Vec::new, Cut::into_later));

@@ -59,7 +59,8 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     output::print(&text, "report")
 }
 
-/// Prints the report of a recording that was just made: as text to `out`, as JSON to `json`. Returns the number of its launches.
+/// Prints the report of a recording that was just made: as text to `out`, as JSON to `json`.
+/// Returns the number of its launches.
 pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json_file: Option<&OutputFile>) -> Result<u64> {
     let mut report = read_with_busiest_episode(file, Part::Whole, GroupBy::Command, json_file.is_some())?;
     if let Some(json_file) = json_file {
@@ -84,7 +85,8 @@ fn look_up_sources(report: &mut Report, file: &Path, part: Part) -> Result<()> {
     predict_together(&mut report.advices, file, part)
 }
 
-/// Reads a part of a recording and reports on it. The report on a whole recording of a machine also contains its busiest episode.
+/// Reads a part of a recording and reports on it. The report on a whole recording of a machine also
+/// contains its busiest episode.
 fn read_with_busiest_episode(path: &Path, part: Part, group_by: GroupBy, has_waits: bool) -> Result<Report> {
     let read = |part| read_with_waits(path, part, group_by, has_waits);
     let mut report = read(part)?;
@@ -104,7 +106,8 @@ fn read_with_waits(path: &Path, part: Part, group_by: GroupBy, has_waits: bool) 
     with_timelines_of(&RecordingFile::open(path)?, part, &mut |_| {}, report)
 }
 
-/// Reads a part of a recording whose launches get names from the logs of build tools, and reports on it.
+/// Reads a part of a recording whose launches get names from the logs of build tools, and reports
+/// on it.
 fn read_with_labels(path: &Path, logs: &[PathBuf], part: Part, group_by: GroupBy, has_waits: bool) -> Result<Report> {
     let builds: Vec<_> = logs.iter().map(|log| build_steps(log)).collect::<Result<Vec<_>, _>>()?.concat();
     let mut named = 0;
@@ -164,15 +167,17 @@ pub struct ReportArguments {
     /// Print all sections, not only what fits on one screen; --top 0 also prints all rows
     #[arg(long, conflicts_with_all = ["json"])]
     pub full: bool,
-    /// Print only the table of launches, grouped by BY; with --full or --json, print the whole report with this table
+    /// Print only the table of launches, grouped by BY; with --full or --json, print the whole
+    /// report with this table
     #[arg(long, value_parser = named(GROUPINGS.iter().map(|grouping| (grouping.name, grouping.about, grouping.by))))]
     pub by: Option<GroupBy>,
-    /// A build tool's own log, whose names of steps the launches get: .ninja_log, cargo's page of --timings or log of
-    /// -Zbuild-analysis, Bazel's profile. Without --by, the table is by label:target
+    /// A build tool's own log, whose names of steps the launches get: .ninja_log, cargo's page of
+    /// --timings or log of -Zbuild-analysis, Bazel's profile. Without --by, the table is by
+    /// label:target
     #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath)]
     pub labels: Vec<PathBuf>,
-    /// Number of table rows to print, most expensive first; 0 prints all [default: 15]. If --top is used
-    /// without --full, --by or --json, only the table of commands is printed
+    /// Number of table rows to print, most expensive first; 0 prints all [default: 15]. If --top is
+    /// used without --full, --by or --json, only the table of commands is printed
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, allow_negative_numbers = true)]
     pub top: Option<usize>,
     #[command(flatten)]

@@ -1,5 +1,6 @@
-//! Checks whether the limits on open files and on control group memory are sufficient for the recorder, and plans how much memory it uses. A
-//! shortage is reported before the command starts: if the kernel killed the recorder, there would be no recording, and the caller would not get the
+//! Checks whether the limits on open files and on control group memory are sufficient for the
+//! recorder, and plans how much memory it uses. A shortage is reported before the command starts:
+//! if the kernel killed the recorder, there would be no recording, and the caller would not get the
 //! command's exit status.
 
 use anyhow::{Context, Result, bail};
@@ -13,11 +14,12 @@ use crate::units;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// Number of file descriptors that recording needs. On 2 CPUs, a complete recording needed at least 58, and 60 with `--stacks`
-/// (`ulimit -n N; spawnscope record -- true`, Linux 6.18). A few more files are opened briefly.
+/// Number of file descriptors that recording needs. On 2 CPUs, a complete recording needed at least
+/// 58, and 60 with `--stacks` (`ulimit -n N; spawnscope record -- true`, Linux 6.18). A few more
+/// files are opened briefly.
 const DESCRIPTORS: u64 = 96;
-/// Number of additional descriptors per CPU with `--sample`. On that machine, recording with `--sample` needed 68 in total, and 70 with `--stacks`
-/// as well.
+/// Number of additional descriptors per CPU with `--sample`. On that machine, recording with
+/// `--sample` needed 68 in total, and 70 with `--stacks` as well.
 const DESCRIPTORS_PER_CPU: u64 = 4;
 
 const DEFAULT_BUFFER_KIB: u32 = 16 * 1024;
@@ -34,7 +36,8 @@ const STACKS_BYTES: u64 = 24 * MIB;
 const SAMPLES_BYTES: u64 = 20 * MIB;
 /// Memory for a report, apart from REPORT_BYTES_PER_FILE_BYTE.
 const REPORT_BASE_BYTES: u64 = 16 * MIB;
-/// Memory for a report, per byte of the recording. A report of 10,000 launches took 53 MB for a file of 3.5 MB.
+/// Memory for a report, per byte of the recording. A report of 10,000 launches took 53 MB for a
+/// file of 3.5 MB.
 const REPORT_BYTES_PER_FILE_BYTE: u64 = 16;
 
 /// How much memory the recorder may use.
@@ -44,7 +47,8 @@ pub struct MemoryPlan {
     pub memory: Memory,
 }
 
-/// Checks the limits, and returns how much memory the recorder uses. Calls `notify` if that is less than usual.
+/// Checks the limits, and returns how much memory the recorder uses. Calls `notify` if that is less
+/// than usual.
 pub fn check(arguments: &RecordArguments, notify: impl FnOnce(&str)) -> Result<MemoryPlan> {
     raise_open_files_limit(arguments)?;
     let usual = usual(arguments);
@@ -72,7 +76,8 @@ pub fn check(arguments: &RecordArguments, notify: impl FnOnce(&str)) -> Result<M
     Ok(plan)
 }
 
-/// Returns how much memory the recorder uses without a limit. What records a machine or a process runs for days, so it takes little.
+/// Returns how much memory the recorder uses without a limit. What records a machine or a process
+/// runs for days, so it takes little.
 fn usual(arguments: &RecordArguments) -> MemoryPlan {
     let memory = if arguments.command.is_empty() { Memory::Scarce } else { Memory::Plenty };
     MemoryPlan { buffer_kib: arguments.buffer.unwrap_or(DEFAULT_BUFFER_KIB), memory }
@@ -105,8 +110,8 @@ pub fn why_report_does_not_fit(bytes: u64) -> Option<String> {
     })
 }
 
-/// Returns the first plan that fits into the memory that is left: the usual one, or one with less memory for the writer and the largest kernel
-/// buffer that then fits, halving it until it does.
+/// Returns the first plan that fits into the memory that is left: the usual one, or one with less
+/// memory for the writer and the largest kernel buffer that then fits, halving it until it does.
 fn first_fitting(arguments: &RecordArguments, left: u64, usual: MemoryPlan) -> Option<MemoryPlan> {
     let halves = std::iter::successors(Some(usual.buffer_kib), |kib| Some(kib / 2));
     let least = arguments.buffer.unwrap_or(MIN_BUFFER_KIB);
@@ -132,7 +137,8 @@ fn required_memory(arguments: &RecordArguments, plan: MemoryPlan) -> u64 {
     BASE_BYTES + buffers + stacks + samples + plan.memory.bytes()
 }
 
-/// Raises the soft limit on open files if necessary. This affects only the recorder: the command's process already exists.
+/// Raises the soft limit on open files if necessary. This affects only the recorder: the command's
+/// process already exists.
 fn raise_open_files_limit(arguments: &RecordArguments) -> Result<()> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).context("failed to look up the limit on open files")?;
     let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_CONF).ok().flatten();

@@ -1,5 +1,6 @@
-//! `record --keep SIZE`: which files the ring of recordings consists of, when the next one begins, and which are deleted. Only recordings whose
-//! names have the form of the ring, such as `spawnscope.7.db`, are ever deleted.
+//! `record --keep SIZE`: which files the ring of recordings consists of, when the next one begins,
+//! and which are deleted. Only recordings whose names have the form of the ring, such as
+//! `spawnscope.7.db`, are ever deleted.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,13 +11,16 @@ use anyhow::{Context, Result};
 
 use crate::record::{is_recording, numbered_file};
 
-/// A file is finished when it is larger than 1/PARTS of the ring, so that little is lost when the oldest file is deleted.
+/// A file is finished when it is larger than 1/PARTS of the ring, so that little is lost when the
+/// oldest file is deleted.
 const PARTS: u64 = 8;
-/// A file is also finished after this time, so that the recordings of a quiet machine do not span days.
+/// A file is also finished after this time, so that the recordings of a quiet machine do not span
+/// days.
 const MAX_AGE: Duration = Duration::from_secs(3600);
 /// How often the size of the current file is looked up.
 const SIZE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// Numbers from here on are not counted further: a file with such a number was not made by a ring, and its successor could overflow.
+/// Numbers from here on are not counted further: a file with such a number was not made by a ring,
+/// and its successor could overflow.
 const MAX_NUMBER: u64 = 1 << 62;
 /// Suffixes of the files that SQLite keeps with a recording.
 const SQLITE_SUFFIXES: [&str; 2] = ["-wal", "-shm"];
@@ -64,8 +68,9 @@ impl Ring {
         self.started = now;
     }
 
-    /// Deletes the oldest files until the remaining files, the current one and what is written before the next size check fit into the ring.
-    /// Returns the number of remaining files, without the current one.
+    /// Deletes the oldest files until the remaining files, the current one and what is written
+    /// before the next size check fit into the ring. Returns the number of remaining files, without
+    /// the current one.
     pub fn trim(&self) -> Result<usize> {
         let numbers = self.numbers()?.into_iter().filter(|number| *number != self.number);
         let files = numbers.map(|number| numbered_file(&self.output, number));
@@ -100,7 +105,8 @@ impl Ring {
         Ok(numbers)
     }
 
-    /// Returns the number in a file name. `None` if this is not a name that the ring gives to its files.
+    /// Returns the number in a file name. `None` if this is not a name that the ring gives to its
+    /// files.
     fn number_in(&self, name: &OsString) -> Option<u64> {
         let path = Path::new(name);
         let stem = if self.output.extension().is_some() { Path::new(path.file_stem()?) } else { path };

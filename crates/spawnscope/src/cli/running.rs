@@ -1,5 +1,5 @@
-//! Tracks which launched processes are still running, and which exited threads are still on a CPU. This is derived from the events before
-//! they are recorded.
+//! Tracks which launched processes are still running, and which exited threads are still on a CPU.
+//! This is derived from the events before they are recorded.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,5 +1,6 @@
-//! One recording from start to end. It moves events from the collector to the recorder while the command runs, forwards signals, and decides
-//! when to stop. If anything fails here, the command still runs to its end.
+//! One recording from start to end. It moves events from the collector to the recorder while the
+//! command runs, forwards signals, and decides when to stop. If anything fails here, the command
+//! still runs to its end.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -43,7 +44,8 @@ pub struct Session<'a> {
     pub process: Option<OwnedFd>,
     pub command: Option<Command>,
     pub deadline: Option<Instant>,
-    /// Whether to record until all processes that the command launched have ended, not only the command.
+    /// Whether to record until all processes that the command launched have ended, not only the
+    /// command.
     pub waits_for_all: bool,
     pub is_quiet: bool,
     /// The launched processes that are still running.
@@ -61,9 +63,11 @@ pub struct Outcome {
     pub end_reason: &'static str,
     /// Whether the command (or the followed process) has ended.
     process_ended: bool,
-    /// When the command became a zombie, as the collector saw it. With `--wait-for-all`, when the last process did.
+    /// When the command became a zombie, as the collector saw it. With `--wait-for-all`, when the
+    /// last process did.
     last_ended: Option<Nanos>,
-    /// The last moment in the recording: the end of the command or of the last process, or when recording stopped.
+    /// The last moment in the recording: the end of the command or of the last process, or when
+    /// recording stopped.
     pub recorded_until: Option<Nanos>,
     /// The command's wait status; `None` if there is no command or it was left running.
     pub wait_status: Option<i32>,
@@ -134,8 +138,8 @@ impl Session<'_> {
         ends
     }
 
-    /// Stops this process if the command is stopped, so that the shell that waits for this process takes its terminal back. The live view keeps the
-    /// terminal and goes on.
+    /// Stops this process if the command is stopped, so that the shell that waits for this process
+    /// takes its terminal back. The live view keeps the terminal and goes on.
     fn stop_with_command(&mut self, outcome: &Outcome) {
         let Some(command) = self.command.filter(|_| !outcome.process_ended && self.watcher.is_none()) else {
             return;
@@ -145,8 +149,9 @@ impl Session<'_> {
         }
     }
 
-    /// Moves events until exited threads have left their CPU, because only then is it known when their processes could be reaped. On a machine
-    /// with one CPU, the recorder often runs before that.
+    /// Moves events until exited threads have left their CPU, because only then is it known when
+    /// their processes could be reaped. On a machine with one CPU, the recorder often runs before
+    /// that.
     fn settle(&mut self, outcome: &mut Outcome) {
         let end = Instant::now() + MAX_SETTLING;
         while outcome.recorded_until.is_none() {
@@ -161,7 +166,8 @@ impl Session<'_> {
         }
     }
 
-    /// Whether to wait for other processes that the command launched and that have not ended yet (`--wait-for-all`).
+    /// Whether to wait for other processes that the command launched and that have not ended yet
+    /// (`--wait-for-all`).
     fn should_wait_for_others(&mut self, outcome: &Outcome) -> bool {
         if !self.waits_for_all || outcome.recorded_until.is_some() {
             return false;
@@ -179,8 +185,8 @@ impl Session<'_> {
         }
     }
 
-    /// Sleeps until something happens, but, while recording, at most for `max_time`. Returns whether the command (or the followed process) has
-    /// just ended.
+    /// Sleeps until something happens, but, while recording, at most for `max_time`. Returns
+    /// whether the command (or the followed process) has just ended.
     fn wait(&self, is_recording: bool, process_ended: bool, max_time: Duration) -> Result<bool> {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds = vec![readable(self.signals.readiness())];
@@ -205,8 +211,8 @@ impl Session<'_> {
         Ok(process.is_some_and(|index| !fds[index].revents().is_empty()))
     }
 
-    /// Whether a signal ends the recording. Without a running command, any terminating signal does; with one, only three interrupts within
-    /// a second.
+    /// Whether a signal ends the recording. Without a running command, any terminating signal does;
+    /// with one, only three interrupts within a second.
     fn ends_recording(&self, arrived: ArrivedSignal, has_ended: bool, interrupts: &mut Interrupts) -> bool {
         let Some(command) = self.command.filter(|_| !has_ended) else { return arrived.should_end() };
         let must_stop = arrived.signal == libc::SIGINT && interrupts.press(Instant::now());
@@ -230,7 +236,8 @@ impl Session<'_> {
             self.running.update(event);
             let ended = match &event.kind {
                 EventKind::Gone { zombie, .. } => *zombie,
-                // The best estimate of an end if the collector does not see when the process can be reaped.
+                // The best estimate of an end if the collector does not see when the process can be
+                // reaped.
                 EventKind::Exited(exited) if exited.last_thread && self.waits_for_all => Some(event.at),
                 _ => None,
             };
@@ -258,7 +265,8 @@ impl Session<'_> {
         }
     }
 
-    /// Passes the counts of lost events to the publisher. Errors are ignored here; `stop_collecting` reports them at the end.
+    /// Passes the counts of lost events to the publisher. Errors are ignored here;
+    /// `stop_collecting` reports them at the end.
     fn pass_losses_to_publisher(&mut self) {
         let Some(publisher) = self.publisher.filter(|_| Instant::now() >= self.losses_due) else { return };
         self.losses_due = Instant::now() + LOSSES_INTERVAL;
@@ -267,7 +275,8 @@ impl Session<'_> {
         }
     }
 
-    /// Ends the recording at its deadline or on failure. Even then, the session waits for the command to end.
+    /// Ends the recording at its deadline or on failure. Even then, the session waits for the
+    /// command to end.
     fn stop_if_over(&mut self, outcome: &mut Outcome) {
         let collector_failure = outcome.collector_failure.as_ref();
         let failure = collector_failure
@@ -326,11 +335,13 @@ fn has_ended(process: &OwnedFd) -> bool {
 const PRESSES_TO_EXIT: usize = 3;
 /// Maximum time from the first to the last of these presses.
 const MAX_PRESSES_TIME: Duration = Duration::from_secs(1);
-/// Interrupts closer together than this are one Ctrl-C that reached us twice, for example through `timeout`.
+/// Interrupts closer together than this are one Ctrl-C that reached us twice, for example through
+/// `timeout`.
 const MIN_PRESS_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Counts Ctrl-C presses while a command runs. Ctrl-C is for the command, which may be an editor, a pager or a shell, where it is pressed often.
-/// Only three presses within a second are for the recorder: it then stops recording and exits.
+/// Counts Ctrl-C presses while a command runs. Ctrl-C is for the command, which may be an editor, a
+/// pager or a shell, where it is pressed often. Only three presses within a second are for the
+/// recorder: it then stops recording and exits.
 #[derive(Debug, Default)]
 struct Interrupts {
     presses: Vec<Instant>,

@@ -90,7 +90,8 @@ pub fn run(arguments: &ShellArguments) -> Result<()> {
 }
 
 /// Starts the shell, observed and not observed in turn, after a first start that brings files into
-/// memory and may write caches, and is observed in order to explain a failure. Only the first two starts after it go on to further prompts.
+/// memory and may write caches, and is observed in order to explain a failure. Only the first two
+/// starts after it go on to further prompts.
 fn starts(command: &ShellCommand) -> Result<[Vec<Start>; 2]> {
     let mut starter =
         Starter::new(find_program(&command.words[0]).ok().and_then(|path| File::open(path).ok()).as_ref());

@@ -1,5 +1,6 @@
-//! The user's own scripts and makefiles, which `advise` shows lines of, and edits in a diff. They are only read, and only if they are still what
-//! was recorded: paths in a recording may come from anyone.
+//! The user's own scripts and makefiles, which `advise` shows lines of, and edits in a diff. They
+//! are only read, and only if they are still what was recorded: paths in a recording may come from
+//! anyone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -44,7 +45,8 @@ struct Edited {
 struct OwnEdits {
     /// The name of the file in the recording.
     name: Vec<u8>,
-    /// The text with the edits of this fix alone. `None` if one of these needs an edit of another fix.
+    /// The text with the edits of this fix alone. `None` if one of these needs an edit of another
+    /// fix.
     alone: Option<Edited>,
     /// The text with the edits of earlier fixes.
     before: Vec<u8>,
@@ -81,7 +83,8 @@ impl SourceFiles {
         sources
     }
 
-    /// Takes back what the files show to be wrong: a fix that the edit refuses for a reason of the fix itself, and a generator that did not write them.
+    /// Takes back what the files show to be wrong: a fix that the edit refuses for a reason of the
+    /// fix itself, and a generator that did not write them.
     fn check(&mut self, advice: &mut Advice) {
         advice.object(&mut |edit| self.file(edit).ok().map(|(_, file)| file.original.clone()));
         let of_user = advice.finding.line.as_ref().filter(|line| self.file(line).is_ok()).map(|line| line.file.clone());
@@ -96,7 +99,8 @@ impl SourceFiles {
         let _ = self.look_up_fix(advice) || advice.alternatives.iter_mut().any(|other| self.look_up_fix(other));
     }
 
-    /// Looks up the edits of one fix, and adds the caveat of an applied edit to its limits. Returns whether any of them can be applied.
+    /// Looks up the edits of one fix, and adds the caveat of an applied edit to its limits. Returns
+    /// whether any of them can be applied.
     fn look_up_fix(&mut self, advice: &mut Advice) -> bool {
         let mut own: BTreeMap<PathBuf, OwnEdits> = BTreeMap::new();
         let mut pending: Vec<&Edit> = advice.finding.edits.iter().collect();
@@ -126,7 +130,7 @@ impl SourceFiles {
         advice.edited.clear();
         for (path, own) in &own {
             let (original, edited) = self.texts(path);
-            // Two changes of one line would contradict each other, so the later one is shown after the earlier one.
+            // Of two changes of one line, the later one is shown after the earlier one.
             let alone = own.alone.as_ref().filter(|alone| !change_a_common_line(original, &alone.text, &own.before));
             advice.is_edited_after_others |= alone.is_none();
             let [from, to] = alone.map_or([&own.before[..], edited], |alone| [original, &alone.text]);
@@ -244,7 +248,8 @@ fn without_edit(advices: &[Advice]) -> Vec<String> {
     left_out
 }
 
-/// Returns the part of the launches of a finding that some lines request. An edit elsewhere, such as one of a variable, changes all.
+/// Returns the part of the launches of a finding that some lines request. An edit elsewhere, such
+/// as one of a variable, changes all.
 fn share_of(finding: &Finding, lines: &BTreeSet<(&Vec<u8>, u32)>) -> f64 {
     let counts = lines.iter().map(|(file, line)| finding.requests.get(&((*file).clone(), *line)));
     let count = counts.map(|count| count.copied()).sum::<Option<u32>>();
@@ -261,7 +266,8 @@ fn path_of(edit: &Edit) -> Result<PathBuf, String> {
     directory.map(|directory| directory.join(file)).ok_or_else(|| "its directory was not recorded".to_owned())
 }
 
-/// Returns the name of a file relative to a directory, for the header of a diff. `patch` accepts no other names.
+/// Returns the name of a file relative to a directory, for the header of a diff. `patch` accepts no
+/// other names.
 pub(super) fn name_below(path: &Path, directory: &Path) -> Result<String, String> {
     let (parent, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
     let parent = fs::canonicalize(parent).map_err(|error| error.to_string())?;

@@ -41,7 +41,8 @@ fn print(arguments: &TreeArguments, forest: &Forest<'_>, path: Option<&CriticalP
         .context("failed to write the tree")
 }
 
-/// Returns for each launch whether to show it: those that the options choose, and their ancestors. `None` if all are shown.
+/// Returns for each launch whether to show it: those that the options choose, and their ancestors.
+/// `None` if all are shown.
 fn choose(arguments: &TreeArguments, forest: &Forest<'_>, path: Option<&CriticalPath>) -> Result<Option<Vec<bool>>> {
     if arguments.matching.is_empty() && path.is_none() {
         return Ok(None);

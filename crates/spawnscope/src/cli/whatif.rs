@@ -38,7 +38,8 @@ fn read(file: &Path, arguments: &WhatifArguments, requested: &[RequestedChange])
     })
 }
 
-/// Adds to an error the commands that list what can be selected. They name the recording as the user typed it.
+/// Adds to an error the commands that list what can be selected. They name the recording as the
+/// user typed it.
 fn with_hint(error: WhatIfError, file: &Path, arguments: &WhatifArguments) -> Error {
     let whole = output::typed_name(file);
     let part = arguments.window.with_file(whole.clone());
@@ -154,7 +155,8 @@ not include caches, copy-on-write after a fork, or CPU frequency.";
 
 #[derive(Debug, Args)]
 pub struct WhatifArguments {
-    /// The recording to read, or several of the same command (`record --runs 5`), which make the prediction more certain; - reads standard input
+    /// The recording to read, or several of the same command (`record --runs 5`), which make the
+    /// prediction more certain; - reads standard input
     #[arg(value_name = "FILE", default_value = DEFAULT_FILE, num_args = 1.., value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     /// Remove these launches and everything that they launch
@@ -163,7 +165,8 @@ pub struct WhatifArguments {
     /// Replace them with shell builtins; forks for $( ) and pipelines remain
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub builtin: Vec<String>,
-    /// Merge launches, K at a time, into one. They must have the same parent, or each must be its parent's only launch (as in one shell per launch)
+    /// Merge launches, K at a time, into one. They must have the same parent, or each must be its
+    /// parent's only launch (as in one shell per launch)
     #[arg(long, value_name = "SEL=K", value_hint = ValueHint::Other)]
     pub batch: Vec<String>,
     /// Do their work in the parent's process, by a library or a function
@@ -184,7 +187,8 @@ pub struct WhatifArguments {
     /// Keep the parents' memory in huge pages
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub huge_pages: Vec<String>,
-    /// Skip needless `sh -c` between parent and program: for all launches, or for those that SEL selects
+    /// Skip needless `sh -c` between parent and program: for all launches, or for those that SEL
+    /// selects
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other, num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     pub no_shell: Vec<String>,
     /// Link them statically, without a dynamic loader

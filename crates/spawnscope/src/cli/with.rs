@@ -1,4 +1,5 @@
-//! Finds the processes of `record --with`: daemons that are already running, by pid or by name, with their descendants.
+//! Finds the processes of `record --with`: daemons that are already running, by pid or by name,
+//! with their descendants.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -9,7 +10,8 @@ use crate::event::Pid;
 use crate::process::pidfd;
 use crate::procfs;
 
-/// Returns the processes that the user named, and their descendants, except the recorder and its descendants.
+/// Returns the processes that the user named, and their descendants, except the recorder and its
+/// descendants.
 pub fn find(wanted: &[String]) -> Result<Vec<Pid>> {
     if wanted.is_empty() {
         return Ok(Vec::new());
@@ -42,8 +44,8 @@ fn check_exists(pid: Pid) -> Result<Pid> {
     }
 }
 
-/// Whether a process has this name. Its names are that of its main thread, which the kernel cuts to 15 bytes, and the base name of its first
-/// argument.
+/// Whether a process has this name. Its names are that of its main thread, which the kernel cuts to
+/// 15 bytes, and the base name of its first argument.
 fn has_name(pid: Pid, wanted: &[u8]) -> bool {
     procfs::name(pid).is_some_and(|name| name == wanted)
         || procfs::arguments(pid).first().is_some_and(|first| base_name(first) == wanted)

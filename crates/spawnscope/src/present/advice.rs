@@ -125,7 +125,7 @@ pub(super) fn basis(advice: &Advice, report: &Report) -> String {
     format!("{share} of {wall}; {basis}; rule {}", advice.finding.rule)
 }
 
-/// Returns where the example was launched, if that is known and other launches have other call sites.
+/// Returns where the example was launched, if that is known and others have other call sites.
 pub(super) fn example_call_site(finding: &Finding) -> Option<String> {
     let label = finding.example_call_site.as_deref()?;
     Some(format!("call site of the example: {label}"))
@@ -184,7 +184,8 @@ fn print_general_form(page: &mut Page, advice: &Advice) {
     }
 }
 
-/// Prints another fix of the same cause: what it saves, its first sentence, and the lines that it changes or the first code to type.
+/// Prints another fix of the same cause: what it saves, its first sentence, and the lines that it
+/// changes or the first code to type.
 fn print_alternative(page: &mut Page, alternative: &Advice, file: Option<&str>) {
     let escape = |line: &String| text::escape(line.as_bytes());
     let sentence = alternative.finding.fix.iter().find(|line| !line.starts_with("  ")).map(escape).unwrap_or_default();
@@ -204,7 +205,7 @@ pub(super) fn has_most_lines(advice: &Advice) -> bool {
     !advice.edited.is_empty() && advice.edited_share >= MOST
 }
 
-/// Prints the lines that the fix changes, as they are in the user's files. Returns whether there are any.
+/// Prints the lines that the fix changes in the user's files. Returns whether there are any.
 fn print_edits(page: &mut Page, indent: usize, advice: &Advice, file: Option<&str>) -> bool {
     let is_edited = advice.edited.iter().any(|edited| edited.change.is_ok());
     if is_edited {
@@ -248,7 +249,7 @@ pub(super) fn print_changed_lines(page: &mut Page, indent: usize, advice: &Advic
     changes.len()
 }
 
-/// Returns the lines. If a line and its new form are too wide to show where they differ, both begin shortly before.
+/// Returns the lines. Both begin shortly before they differ if they are too wide to show it.
 fn from_the_change(lines: &[String], width: usize) -> Vec<String> {
     let common = match lines {
         [old, new] if lines.iter().any(|line| text::width(line) > width) => {
@@ -321,7 +322,8 @@ fn foreign_note(foreign: &ForeignCode) -> String {
     }
 }
 
-/// Prints a line of a snippet, indented by its own indentation after that of its section. Continuation lines are indented further.
+/// Prints a line of a snippet, indented by its own indentation after that of its section.
+/// Continuation lines are indented further.
 pub(super) fn print_snippet(page: &mut Page, section_indent: usize, escaped: &str) {
     let typed = escaped.trim_start();
     let indent = section_indent + escaped.len() - typed.len();
@@ -483,7 +485,7 @@ fn alternative_value(alternative: &Advice, ids: &FindingIds<'_>) -> Value {
     object.into()
 }
 
-/// Returns a line that the fix changes: `before` and `after`, or `refusal`, the reason why it must be changed by hand.
+/// Returns a changed line: `before` and `after`, or `refusal`, why it must be changed by hand.
 fn edit_value(edited: &EditedLine) -> Value {
     let file = text::escape(&edited.file);
     match &edited.change {

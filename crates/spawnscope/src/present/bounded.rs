@@ -1,8 +1,10 @@
-//! Shortens JSON to a number of bytes, for readers with little room, such as the context of a language model. Lists begin with
-//! what matters most, so their ends are left out; `left_out` counts what. Verbs need not know how long their answers are.
+//! Shortens JSON to a number of bytes, for readers with little room, such as the context of a
+//! language model. Lists begin with what matters most, so their ends are left out; `left_out`
+//! counts what. Verbs need not know how long their answers are.
 //!
-//! The rank of an entry is the sum of its own position and those of the entries around it, so that the first finding keeps its first
-//! call sites longer than the tenth finding stays. The highest rank is used with which the answer fits.
+//! The rank of an entry is the sum of its own position and those of the entries around it, so that
+//! the first finding keeps its first call sites longer than the tenth finding stays. The highest
+//! rank is used with which the answer fits.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +13,11 @@ use serde_json::{Map, Value, json};
 const LEFT_OUT: &str = "left_out";
 /// The lists that matter most, in any answer.
 const MAIN: [&str; 5] = ["advice", "groups", "changes", "commands", "critical_path"];
-/// If an answer does not fit, no text is longer than a fourth of it, or, if its first entries then do not fit, a sixteenth, or this.
+/// If an answer does not fit, no text is longer than a fourth of it, or, if its first entries then
+/// do not fit, a sixteenth, or this.
 const SHORT_TEXT: usize = 64;
-/// In a list of texts or numbers, such as arguments, this number of entries have the same rank: they are short.
+/// In a list of texts or numbers, such as arguments, this number of entries have the same rank:
+/// they are short.
 const PLAIN_PER_RANK: usize = 8;
 /// No answer has entries of higher ranks.
 const MAX_RANK: usize = 1 << 30;

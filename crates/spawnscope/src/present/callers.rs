@@ -13,7 +13,8 @@ use crate::analyze::sites::callers::{CallSite, CallerCounts};
 
 const MAX_PROGRAMS: usize = 2;
 
-/// Returns a call site as a JSON object. Unknown fields are `null`, as are `program` and `text` if there is a file.
+/// Returns a call site as a JSON object. Unknown fields are `null`, as are `program` and `text` if
+/// there is a file.
 pub(super) fn value(call_site: &CallSite) -> Value {
     let mut object = Map::new();
     insert_or_null(&mut object, "file", call_site.file.as_deref());
@@ -26,7 +27,8 @@ pub(super) fn value(call_site: &CallSite) -> Value {
     Value::Object(object)
 }
 
-/// Adds the call sites with the most launches, their counts, and the number of launches from other call sites.
+/// Adds the call sites with the most launches, their counts, and the number of launches from other
+/// call sites.
 pub(super) fn insert_counts(object: &mut Map<String, Value>, counts: &CallerCounts) {
     let callers = counts.largest.iter().map(|(call_site, count)| {
         let mut caller = value(call_site);
@@ -77,7 +79,8 @@ fn is_outside(what: &Spent) -> bool {
     matches!(what, Spent::ExternalWait(what, _) if *what != ExternalWait::Recorder)
 }
 
-/// Formats a group's launches, time and share of the wall: `71,000 x dirname, 512 s, 84.0 % of the wall`.
+/// Formats a group's launches, time and share of the wall: `71,000 x dirname, 512 s, 84.0 % of the
+/// wall`.
 fn facts(group: &Group, report: &Report) -> String {
     let mut facts: Vec<String> = group
         .launched

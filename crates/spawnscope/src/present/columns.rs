@@ -1,5 +1,5 @@
-//! Columns of figures after a name. A figure is never cut and never touches its neighbour: its column grows with it. If a line is too
-//! narrow, whole columns are dropped, least important first.
+//! Columns of figures after a name. A figure is never cut and never touches its neighbour: its
+//! column grows with it. If a line is too narrow, whole columns are dropped, least important first.
 
 use super::text;
 
@@ -47,8 +47,8 @@ impl<'c> Columns<'c> {
         self.fitting.iter().map(|(_, width)| width).sum()
     }
 
-    /// Returns the width of the name column: the rest of the page, but not more than the widest name needs, because figures far from their
-    /// names are hard to read.
+    /// Returns the width of the name column: the rest of the page, but not more than the widest
+    /// name needs, because figures far from their names are hard to read.
     pub(super) fn name_width(&self, page_width: usize, widest: usize) -> usize {
         page_width.saturating_sub(NAME_INDENT + self.width()).min(widest)
     }

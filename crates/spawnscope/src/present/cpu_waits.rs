@@ -1,5 +1,5 @@
-//! The sentence about waits for a CPU: how much of the wall time they are, those of running programs
-//! and those of new processes, and who held the CPUs.
+//! The sentence about waits for a CPU: how much of the wall time they are, those of running
+//! programs and those of new processes, and who held the CPUs.
 
 use super::units;
 use crate::analyze::explain::report::{Report, Spent};
@@ -22,7 +22,8 @@ pub fn sentence(report: &Report) -> Option<String> {
     }
     let holders = holders(report).map(|holders| format!(": {holders}")).unwrap_or_default();
     let share = |part| units::percent(part, report.wall);
-    // Another sentence has the share of starting programs, which contains the waits of new processes.
+    // Another sentence has the share of starting programs, which contains the waits of new
+    // processes.
     let waited = "of the wall time was waiting for a CPU";
     Some(match (running, new) {
         (Nanos(0), _) | (_, Nanos(0)) => format!("{} {waited}{holders}.", share(all)),

@@ -1,4 +1,5 @@
-//! Windows and episodes: the title of a report on a window, the section of a full report that lists the busiest episodes, and JSON.
+//! Windows and episodes: the title of a report on a window, the section of a full report that lists
+//! the busiest episodes, and JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -19,7 +20,8 @@ const NUMBER_WIDTH: usize = 5;
 const FIGURES: [Column; 4] =
     [column("start", 11, 4), column("length", 11, 3), column("launches", 10, 1), column("start-up", 11, 2)];
 
-/// Returns the report whose launches are explained: for a recording of the whole machine, the report on its busiest episode.
+/// Returns the report whose launches are explained: for a recording of the whole machine, the
+/// report on its busiest episode.
 pub(super) fn report_to_explain(report: &Report) -> &Report {
     report.busiest.as_deref().unwrap_or(report)
 }

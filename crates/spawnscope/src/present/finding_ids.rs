@@ -1,8 +1,10 @@
-//! Ids of findings, by which a program finds the same cure at the same place in the next recording, and knows which cures are done.
+//! Ids of findings, by which a program finds the same cure at the same place in the next recording,
+//! and knows which cures are done.
 //!
-//! An id is the rule and a hash of the file, the function, and the program that is launched, with its options. Counts, times, line
-//! numbers and other arguments are not part of it, so it survives edits elsewhere in the file, and launches in another order. Findings
-//! that have all of these in common are numbered in the order of their lines.
+//! An id is the rule and a hash of the file, the function, and the program that is launched, with
+//! its options. Counts, times, line numbers and other arguments are not part of it, so it survives
+//! edits elsewhere in the file, and launches in another order. Findings that have all of these in
+//! common are numbered in the order of their lines.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +59,8 @@ fn rule_and_hash(advice: &Advice) -> String {
     format!("{}-{}", advice.finding.rule, hex(&hash.finalize()[..HASH_BYTES]))
 }
 
-/// Returns the subcommand and the options of a command line. Other arguments are often the item of a loop.
+/// Returns the subcommand and the options of a command line. Other arguments are often the item of
+/// a loop.
 fn options(arguments: &[Vec<u8>]) -> impl Iterator<Item = &[u8]> {
     let is_subcommand = |at: usize, word: &[u8]| at == 1 && word.iter().all(u8::is_ascii_lowercase);
     let words = arguments.iter().map(Vec::as_slice).enumerate().skip(1);

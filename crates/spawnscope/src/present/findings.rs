@@ -1,4 +1,5 @@
-//! The report's sections below its tables: PATH search, failed execs, drift, and caveats about the figures.
+//! The report's sections below its tables: PATH search, failed execs, drift, and caveats about the
+//! figures.
 
 use super::columns::{Column, Columns, column};
 use super::page::{Page, plain, styled};
@@ -19,7 +20,8 @@ const MAX_DRIFTS: usize = 5;
 /// Glyphs for bar heights within one row.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Prints the labels of the recording. Their values are untrusted, and a long value takes several lines.
+/// Prints the labels of the recording. Their values are untrusted, and a long value takes several
+/// lines.
 pub(super) fn print_labels(page: &mut Page, report: &Report) {
     let Some(widest) = report.info.labels.iter().map(|label| label.key.len()).max() else { return };
     page.heading("Labels");
@@ -181,7 +183,8 @@ pub(super) fn print_limits(page: &mut Page, report: &Report) {
     }
 }
 
-/// Prints the caveats that make figures wrong. Returns the number of other caveats, which are not printed.
+/// Prints the caveats that make figures wrong. Returns the number of other caveats, which are not
+/// printed.
 pub(super) fn print_warnings(page: &mut Page, report: &Report) -> usize {
     let (warnings, notes): (Vec<_>, Vec<_>) = caveats(report).into_iter().partition(|(style, _)| *style == WARNING);
     for (style, sentence) in warnings {

@@ -1,4 +1,5 @@
-//! What launches can be grouped by: one table for the values of `--by`, the names in JSON, and the headings of tables.
+//! What launches can be grouped by: one table for the values of `--by`, the names in JSON, and the
+//! headings of tables.
 
 use crate::analyze::explain::report::GroupBy;
 use crate::analyze::sites::build_labels::BuildLabel;

@@ -1,7 +1,8 @@
 //! The report as JSON, schema version 1. Unknown values are `null`, never zero.
 //!
-//! JSON strings are Unicode, but file names are bytes. Bytes that are not UTF-8 appear as U+FFFD in the string, and a second key with the
-//! suffix `_hex` has all bytes in hexadecimal. No information is lost, and the type of a key never changes.
+//! JSON strings are Unicode, but file names are bytes. Bytes that are not UTF-8 appear as U+FFFD in
+//! the string, and a second key with the suffix `_hex` has all bytes in hexadecimal. No information
+//! is lost, and the type of a key never changes.
 
 use std::fmt::Write as _;
 
@@ -196,8 +197,8 @@ fn waits(waits: &AttributedWaits) -> Value {
     with_text("command", &waits.command, rest).into()
 }
 
-/// Returns the object that was waited for. `device` and `inode` are present if all waits were for the same object, `path` if all were for the same
-/// path or address.
+/// Returns the object that was waited for. `device` and `inode` are present if all waits were for
+/// the same object, `path` if all were for the same path or address.
 fn waited_object(waited: &AttributedObject) -> Value {
     let mut object = Map::new();
     object.insert("kind".into(), waited.kind.name().into());
@@ -211,7 +212,8 @@ fn waited_object(waited: &AttributedObject) -> Value {
     Value::Object(object)
 }
 
-/// Returns what was waited for: a launch, a permission scanner, or another process that is not recorded. A name of `null` is unknown.
+/// Returns what was waited for: a launch, a permission scanner, or another process that is not
+/// recorded. A name of `null` is unknown.
 fn wait_target(each: &WaitTargets) -> Value {
     let mut object = Map::new();
     match &each.target {

@@ -1,13 +1,16 @@
-//! Escapes text for Markdown: text from a recording must not become markup, a link, or the end of a cell.
+//! Escapes text for Markdown: text from a recording must not become markup, a link, or the end of a
+//! cell.
 
 use super::text;
 
-/// Formats escaped text as code in a cell of a table, where a bar would end the cell even within code.
+/// Formats escaped text as code in a cell of a table, where a bar would end the cell even within
+/// code.
 pub(super) fn code_cell(escaped: &str) -> String {
     code(escaped).replace('|', "\\|")
 }
 
-/// Formats escaped text as code, in which no markup is interpreted. The fence is longer than any run of backticks in the text.
+/// Formats escaped text as code, in which no markup is interpreted. The fence is longer than any
+/// run of backticks in the text.
 pub(super) fn code(escaped: &str) -> String {
     let longest = escaped.split(|character| character != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest + 1);
@@ -23,7 +26,8 @@ pub(super) fn sentence(sentence: &str) -> String {
         match character {
             '<' => escaped.push_str("&lt;"),
             '&' => escaped.push_str("&amp;"),
-            // An entity is displayed as the character, but does not mention a user. A zero-width word joiner would remain invisibly in copied text.
+            // An entity is displayed as the character, but does not mention a user. A zero-width
+            // word joiner would remain invisibly in copied text.
             '@' => escaped.push_str("&#64;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' => {
                 escaped.push('\\');

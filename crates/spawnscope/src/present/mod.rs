@@ -1,5 +1,5 @@
-//! Turns results into text or bytes, with pure functions. No analysis happens here, and no function knows the terminal: callers pass a
-//! width and strip styles.
+//! Turns results into text or bytes, with pure functions. No analysis happens here, and no function
+//! knows the terminal: callers pass a width and strip styles.
 
 pub mod advice;
 pub mod bounded;

@@ -1,5 +1,6 @@
-//! A line with a JSON object for each launch, in order of creation. Fields are written one by one, because the root of a recording may have a
-//! million waits. See `json` for bytes that are not UTF-8. Instants are nanoseconds since the start of the recording.
+//! A line with a JSON object for each launch, in order of creation. Fields are written one by one,
+//! because the root of a recording may have a million waits. See `json` for bytes that are not
+//! UTF-8. Instants are nanoseconds since the start of the recording.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -52,7 +53,8 @@ fn write_launch(
     object.array("waits", waits.of_launch(index), |object, wait| write_wait(object, forest, waits, wait))?;
     object.value("exit", exit(launch.outcome))?;
     object.object("caller", launch.best_stack(), |object, stack| {
-        // If the call chain of a script is known, `native_stack` is that of its interpreter's machine code.
+        // If the call chain of a script is known, `native_stack` is that of its interpreter's
+        // machine code.
         let native = launch.native_stack.filter(|_| launch.script_stack.is_some());
         object.value("language", call_site.map(|call_site| call_site.language.name()))?;
         object.text("file", call_site.and_then(|call_site| call_site.file.as_deref()))?;

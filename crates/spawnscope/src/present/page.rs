@@ -1,4 +1,5 @@
-//! A page of styled lines with limited width. Lines are cut by their displayed width, so callers cannot exceed it.
+//! A page of styled lines with limited width. Lines are cut by their displayed width, so callers
+//! cannot exceed it.
 
 use std::fmt::Write as _;
 
@@ -7,7 +8,8 @@ use anstyle::Style;
 use super::palette::{PLAIN, TITLE};
 use super::text;
 
-/// Minimum width, in columns, for a sentence after the beginning of a line. If less is left, the sentence starts on the next line.
+/// Minimum width, in columns, for a sentence after the beginning of a line. If less is left, the
+/// sentence starts on the next line.
 const MIN_HANGING_WIDTH: usize = 16;
 const HANGING_INDENT: usize = 4;
 
@@ -93,8 +95,8 @@ impl Page {
         }
     }
 
-    /// Adds a sentence after the beginning of a line. Continuation lines are aligned with the first. If too few columns are left, the
-    /// sentence starts on the next line.
+    /// Adds a sentence after the beginning of a line. Continuation lines are aligned with the
+    /// first. If too few columns are left, the sentence starts on the next line.
     pub(super) fn hanging(&mut self, beginning: impl IntoIterator<Item = Span>, style: Style, sentence: &str) {
         let mut beginning: Vec<Span> = beginning.into_iter().collect();
         let column: usize = beginning.iter().map(|span| text::width(&span.text)).sum();

@@ -1,5 +1,6 @@
-//! Colours and glyphs. The colours are from the 16 that every terminal maps to its own theme, so both light and dark themes work. Each
-//! phase also has a glyph, so that the output is readable without colour.
+//! Colours and glyphs. The colours are from the 16 that every terminal maps to its own theme, so
+//! both light and dark themes work. Each phase also has a glyph, so that the output is readable
+//! without colour.
 
 use anstyle::{AnsiColor, Style};
 

@@ -37,7 +37,8 @@ pub fn changed_lines(before: &[u8], after: &[u8]) -> Vec<[Range<usize>; 2]> {
 pub fn unified(name: &str, before: &[u8], after: &[u8]) -> Result<Vec<u8>, String> {
     let [before, after] = [before, after].map(lines);
     let diff = difference(&before, &after);
-    // After a tab, the header has the time. Without the tab, `patch` would end a name at its first space.
+    // After a tab, the header has the time. Without the tab, `patch` would end a name at its first
+    // space.
     let end = if name.contains(' ') { "\t" } else { "" };
     let mut patch = format!("--- {name}{end}\n+++ {name}{end}\n").into_bytes();
     for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {

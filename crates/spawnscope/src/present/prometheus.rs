@@ -1,5 +1,6 @@
-//! The metrics of a recording in progress, in Prometheus' text format. Any user of the machine can choose the name of a command, and one
-//! invalid line makes node_exporter reject the whole file, so names are escaped twice: for people (`text::escape`) and for the format.
+//! The metrics of a recording in progress, in Prometheus' text format. Any user of the machine can
+//! choose the name of a command, and one invalid line makes node_exporter reject the whole file, so
+//! names are escaped twice: for people (`text::escape`) and for the format.
 
 use std::io::{self, Write};
 
@@ -26,7 +27,8 @@ pub struct RecorderState {
     pub is_recording: bool,
     /// Lost events by kind. A kind occurs once.
     pub lost: Vec<Loss>,
-    /// Number of launches that are missing in these metrics, because they could not be computed fast enough.
+    /// Number of launches that are missing in these metrics, because they could not be computed
+    /// fast enough.
     pub skipped: u64,
 }
 
@@ -117,7 +119,8 @@ fn seconds(time: Nanos) -> String {
     digits.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Escapes a label's value as the format requires. `text::escape` has already replaced newlines; escaping them is a precaution.
+/// Escapes a label's value as the format requires. `text::escape` has already replaced newlines;
+/// escaping them is a precaution.
 fn escape_label_value(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

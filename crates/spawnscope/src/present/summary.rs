@@ -146,7 +146,8 @@ fn facts(report: &Report) -> Vec<String> {
     facts
 }
 
-/// Returns the number of CPUs, if it is known, and how many of them the command was allowed to use if not all.
+/// Returns the number of CPUs, if it is known, and how many of them the command was allowed to use
+/// if not all.
 pub(super) fn cpus(report: &Report) -> Option<String> {
     if report.info.cpus == 0 {
         return None;
@@ -166,8 +167,8 @@ pub(super) fn totals(report: &Report) -> String {
     totals.join(", ")
 }
 
-/// Returns the launch tax, and how much of it is on the critical path. Without wakers, the reconstructed path contains phases whose times are
-/// unknown.
+/// Returns the launch tax, and how much of it is on the critical path. Without wakers, the
+/// reconstructed path contains phases whose times are unknown.
 fn start_up(report: &Report) -> Option<String> {
     let tax = units::time(report.all.tax?);
     let least = if is_tax_partial(report) { "at least " } else { "" };
@@ -184,7 +185,8 @@ fn start_up(report: &Report) -> Option<String> {
     })
 }
 
-/// Whether the launch tax is a lower bound: collectors that do not record the scheduler do not record some phases.
+/// Whether the launch tax is a lower bound: collectors that do not record the scheduler do not
+/// record some phases.
 pub(super) fn is_tax_partial(report: &Report) -> bool {
     !report.info.sees_scheduler()
 }
@@ -266,12 +268,14 @@ fn print_cure(page: &mut Page, advice: &Advice, has_recipe: bool) {
     if !step.is_empty() {
         page.hanging([plain(format!("{:indent$}-> ", ""))], PLAIN, &step);
     }
-    // Whether other code may take the place of the user's is in the first clause of the caveat. An edit was checked.
+    // Whether other code may take the place of the user's is in the first clause of the caveat. An
+    // edit was checked.
     let clause = finding.limits.split("; ").next().filter(|_| has_recipe && step.contains("  ->  "));
     clause.iter().for_each(|clause| page.sentence(indent, QUIET, &format!("but: {}", text::escape(clause.as_bytes()))));
 }
 
-/// Returns the first sentence of a fix and, with its recipe, what continues it: a line after a colon, or code after the code that it replaces.
+/// Returns the first sentence of a fix and, with its recipe, what continues it: a line after a
+/// colon, or code after the code that it replaces.
 fn first_step(fix: &[String], has_recipe: bool) -> String {
     let mut step = String::new();
     for line in fix {
@@ -286,8 +290,8 @@ fn first_step(fix: &[String], has_recipe: bool) -> String {
     step.trim_end_matches(':').to_owned()
 }
 
-/// Returns the first pieces of advice, without any that mostly covers the launches of an earlier one: both together would save little more
-/// than one.
+/// Returns the first pieces of advice, without any that mostly covers the launches of an earlier
+/// one: both together would save little more than one.
 fn distinct_advice(advices: &[Advice], most: usize) -> Vec<&Advice> {
     let mut chosen: Vec<&Advice> = Vec::new();
     for advice in advices {

@@ -1,5 +1,6 @@
-//! The full report for the terminal: headline, distribution of the launch tax, table of programs. `findings` adds the rest. Returns styled
-//! text of limited width; the caller strips the styles if needed.
+//! The full report for the terminal: headline, distribution of the launch tax, table of programs.
+//! `findings` adds the rest. Returns styled text of limited width; the caller strips the styles if
+//! needed.
 
 use anstyle::Style;
 
@@ -21,7 +22,8 @@ pub struct Options<'a> {
     pub width: usize,
     /// Maximum rows of the table of programs; `None` shows all.
     pub top: Option<usize>,
-    /// The recording, quoted for the shell, for commands that the report prints; `None` means the default file.
+    /// The recording, quoted for the shell, for commands that the report prints; `None` means the
+    /// default file.
     pub file: Option<&'a str>,
 }
 
@@ -39,9 +41,11 @@ impl Options<'_> {
     }
 }
 
-/// Minimum width of the name of a program, in columns. Columns of figures are dropped to keep this width.
+/// Minimum width of the name of a program, in columns. Columns of figures are dropped to keep this
+/// width.
 const NAME_WIDTH: usize = 11;
-/// Minimum width of arguments and of labels, if they are that wide. Columns of figures are dropped to keep this width.
+/// Minimum width of arguments and of labels, if they are that wide. Columns of figures are dropped
+/// to keep this width.
 const ARGUMENTS_WIDTH: usize = 40;
 /// Minimum width of subcommands, if they are that wide.
 const SUBCOMMAND_WIDTH: usize = 24;
@@ -171,7 +175,8 @@ pub(super) fn title(report: &Report, width: usize) -> String {
     }
 }
 
-/// Relates the tax to the wall. A sum over overlapping launches is not a part of the wall: it can be many times as long.
+/// Relates the tax to the wall. A sum over overlapping launches is not a part of the wall: it can
+/// be many times as long.
 fn tax_note(report: &Report) -> String {
     let tax = report.all.tax.unwrap_or_default();
     let sum = "over all launches";
@@ -196,7 +201,8 @@ fn print_styled_fact(page: &mut Page, [name_style, figure_style]: [Style; 2], na
     page.hanging([name, figure, plain("   ")], name_style, note);
 }
 
-/// Prints the bar of the launch tax. It omits `run`, because the root's own run phase would hide all other phases.
+/// Prints the bar of the launch tax. It omits `run`, because the root's own run phase would hide
+/// all other phases.
 fn print_bar(page: &mut Page, report: &Report) {
     let times: Vec<(Phase, Nanos)> =
         Phase::TAX.into_iter().filter_map(|phase| Some((phase, phase_time(report.all.phases.get(phase))?))).collect();
@@ -260,7 +266,8 @@ fn phase_figures(report: &Report, phase: Phase) -> Vec<String> {
     vec![units::time(time), share, units::time(mean), cpu]
 }
 
-/// Divides `width` cells in proportion to the times. The largest remainders are rounded up, so that the sum is exact.
+/// Divides `width` cells in proportion to the times. The largest remainders are rounded up, so that
+/// the sum is exact.
 fn share_cells(times: &[(Phase, Nanos)], width: usize) -> Vec<(Phase, usize)> {
     let total: u128 = times.iter().map(|(_, time)| u128::from(time.0)).sum();
     if total == 0 {

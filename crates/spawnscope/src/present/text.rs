@@ -1,5 +1,6 @@
-//! Escapes bytes from other programs so that no text can move the terminal's cursor, change its state, or make a line look like another
-//! one. Also measures, cuts and pads text by its displayed width.
+//! Escapes bytes from other programs so that no text can move the terminal's cursor, change its
+//! state, or make a line look like another one. Also measures, cuts and pads text by its displayed
+//! width.
 
 use std::fmt::Write as _;
 
@@ -8,8 +9,9 @@ use unicode_width::UnicodeWidthChar;
 /// Arguments of up to this many bytes in total are quoted completely before they are abridged.
 const MAX_QUOTED_BYTES: usize = 64 << 10;
 
-/// Ranges of characters that are invisible or reorder the text around them: zero-width characters, bidirectional controls, line separators,
-/// fillers, variation selectors and tags. Each range is a pair of code points, the first and the last.
+/// Ranges of characters that are invisible or reorder the text around them: zero-width characters,
+/// bidirectional controls, line separators, fillers, variation selectors and tags. Each range is a
+/// pair of code points, the first and the last.
 const HIDDEN_RANGES: [u32; 36] = [
     0xad, 0xad, 0x34f, 0x34f, 0x61c, 0x61c, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x180b, 0x180f, 0x200b, 0x200f, 0x2028,
     0x202e, 0x2060, 0x206f, 0x3164, 0x3164, 0xfe00, 0xfe0f, 0xfeff, 0xfeff, 0xffa0, 0xffa0, 0xfff0, 0xfffb, 0x1bca0,
@@ -53,7 +55,8 @@ pub fn command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]>, width_lim
     }
 }
 
-/// Returns as much of an argument as `width_limit` columns can show, so that a megabyte is not quoted to show 80 columns.
+/// Returns as much of an argument as `width_limit` columns can show, so that a megabyte is not
+/// quoted to show 80 columns.
 fn shown_beginning(argument: &[u8], width_limit: Option<usize>) -> &[u8] {
     // A character has at most four bytes, and zero-width characters are rare enough to ignore.
     let Some(needed) = width_limit.map(|limit| 4 * limit + 8).filter(|needed| *needed < argument.len()) else {
@@ -67,7 +70,8 @@ fn is_continuation(byte: u8) -> bool {
     byte & 0xc0 == 0x80
 }
 
-/// The glyphs that outputs use, and for each of them one that every terminal has. All are one column wide.
+/// The glyphs that outputs use, and for each of them one that every terminal has. All are one
+/// column wide.
 const GLYPHS: &str = "…→±²│├└─█░▓▒▚·▄▀▁▂▃▅▆▇▲▼▏";
 const ASCII: &str = "~>~2||`-#:%+/.=\"__-**#^v|";
 
@@ -103,8 +107,9 @@ pub fn truncate(text: &str, limit: usize) -> String {
     text.to_owned()
 }
 
-/// Returns the text, or its beginning and its end with a `…` between them, in `limit` columns. The end begins with a whole word, if that
-/// keeps at least half of it. Showing the end helps because many command lines begin with the same options.
+/// Returns the text, or its beginning and its end with a `…` between them, in `limit` columns. The
+/// end begins with a whole word, if that keeps at least half of it. Showing the end helps because
+/// many command lines begin with the same options.
 pub fn abridge(text: &str, limit: usize) -> String {
     if width(text) <= limit {
         return text.to_owned();
@@ -125,7 +130,8 @@ fn ending(text: &str, limit: usize) -> &str {
     &text[fitting.last().map_or(text.len(), |(position, _)| position)..]
 }
 
-/// Formats arguments as a line for a shell. If it is longer than `limit` columns, only its beginning and end are shown.
+/// Formats arguments as a line for a shell. If it is longer than `limit` columns, only its
+/// beginning and end are shown.
 pub fn abridged_command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]> + Clone, limit: usize) -> String {
     let bytes: usize = arguments.clone().into_iter().map(<[u8]>::len).sum();
     if bytes > MAX_QUOTED_BYTES {
@@ -151,8 +157,8 @@ pub fn pad_left(text: &str, limit: usize) -> String {
 /// Units and signs that stay on one line with the figure before them.
 const UNITS: [&str; 10] = ["ns", "us", "ms", "s", "%", "x", "B", "KiB", "MiB", "GiB"];
 
-/// Wraps the text at spaces into lines of at most `limit` columns. A figure and its unit stay on one line, and so does text in
-/// backticks, if they fit.
+/// Wraps the text at spaces into lines of at most `limit` columns. A figure and its unit stay on
+/// one line, and so does text in backticks, if they fit.
 pub fn wrap(text: &str, limit: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for piece in split_at_breaks(text) {
@@ -304,7 +310,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_control_reaches_the_terminal(bytes in proptest::collection::vec(any::<u8>(), 0..40), limit in 0usize..30) {
+        fn no_control_reaches_the_terminal(
+            bytes in proptest::collection::vec(any::<u8>(), 0..40), limit in 0usize..30,
+        ) {
             for shown in [escape(&bytes), quote(&bytes)] {
                 prop_assert!(!shown.chars().any(is_hidden), "{shown:?}");
                 prop_assert!(width(&truncate(&shown, limit)) <= limit);

@@ -1,5 +1,5 @@
-//! The process tree as text, one line per process. Lines are written during the walk, so a large or deep tree needs neither memory
-//! nor recursion.
+//! The process tree as text, one line per process. Lines are written during the walk, so a large or
+//! deep tree needs neither memory nor recursion.
 
 use std::io::{self, Write};
 
@@ -29,7 +29,8 @@ pub fn write(out: &mut dyn Write, forest: &Forest<'_>, width: Option<usize>) -> 
     write_view(out, forest, TreeOptions::default(), None, width)
 }
 
-/// Writes the part of a tree that the options select. With a critical path, each line shows the launch's time on it.
+/// Writes the part of a tree that the options select. With a critical path, each line shows the
+/// launch's time on it.
 pub fn write_view(
     out: &mut dyn Write,
     forest: &Forest<'_>,
@@ -56,7 +57,8 @@ struct TreeWriter<'s, 'a> {
 }
 
 impl TreeWriter<'_, '_> {
-    /// Writes these processes and everything below them. No branches are drawn for the topmost `levels_without_branch` levels.
+    /// Writes these processes and everything below them. No branches are drawn for the topmost
+    /// `levels_without_branch` levels.
     fn write_subtrees(&self, out: &mut dyn Write, tops: &[usize], levels_without_branch: usize) -> io::Result<()> {
         // For each level above the current line, whether its last sibling was reached.
         let mut finished_levels = Vec::new();
@@ -127,8 +129,8 @@ fn is_failure(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Signal { .. }) || matches!(outcome, Outcome::Code(code) if code != 0)
 }
 
-/// Draws the lines that connect a process to its parent. In deep trees, only the lowest levels are drawn, after a count of the omitted
-/// ones: a chain of 100,000 would need a gigabyte of branches.
+/// Draws the lines that connect a process to its parent. In deep trees, only the lowest levels are
+/// drawn, after a count of the omitted ones: a chain of 100,000 would need a gigabyte of branches.
 fn draw_branch(finished_levels: &[bool], width: Option<usize>) -> String {
     let max_levels = width.map_or(MAX_LEVELS, |width| width / 8);
     let omitted = finished_levels.len().saturating_sub(max_levels);

@@ -12,14 +12,17 @@ use crate::analyze::predict::dependence::{Dependence, Work, culprit};
 use crate::analyze::predict::replay::{is_reliable, unreliable_text};
 use crate::event::Nanos;
 
-/// If the launch tax is at least this share of the wall, it is reported as a problem even without a known fix.
+/// If the launch tax is at least this share of the wall, it is reported as a problem even without a
+/// known fix.
 const NOTABLE_TAX: f64 = 0.2;
 /// A command that does at least this share of all work is named as the cause.
 const DOMINANT_SHARE: f64 = 0.5;
-/// The time that depends on a command is reported in addition to its own work only if it exceeds that work by this share of the wall.
+/// The time that depends on a command is reported in addition to its own work only if it exceeds
+/// that work by this share of the wall.
 const MIN_DIFFERENCE: f64 = 0.05;
 
-/// The beginning of a verdict if there is neither advice, nor a large launch tax, nor a command that the wall depends on.
+/// The beginning of a verdict if there is neither advice, nor a large launch tax, nor a command
+/// that the wall depends on.
 pub(super) const NOTHING: &str = "Nothing worth changing";
 
 /// The overhead of recording is shown if it is at least this share of the wall without it.
@@ -66,8 +69,8 @@ pub(super) fn why_none(report: &Report) -> &'static str {
     }
 }
 
-/// Returns the sentences of the verdict, each with one statement. The verdict on a recording of the whole machine is about its busiest
-/// episode.
+/// Returns the sentences of the verdict, each with one statement. The verdict on a recording of the
+/// whole machine is about its busiest episode.
 pub fn sentences(report: &Report) -> Option<Vec<String>> {
     if let Some(busiest) = &report.busiest {
         let title = busiest.window.as_ref().map(episodes::window_title).unwrap_or_default();
@@ -105,7 +108,8 @@ fn overhead_sentence(report: &Report) -> Option<String> {
     is_notable.then(|| format!("Recording made this run {ratio:.2} times as long."))
 }
 
-/// Returns the sentence about a loop that sleeps, even if the event that the loop waits for, and therefore the saving, is unknown.
+/// Returns the sentence about a loop that sleeps, even if the event that the loop waits for, and
+/// therefore the saving, is unknown.
 fn polling_sentence(report: &Report) -> Option<String> {
     let unsure = report.advices.not_worth.iter().map(|(_, advice)| advice);
     let mut all = report.advices.worth.iter().chain(unsure);
@@ -114,7 +118,8 @@ fn polling_sentence(report: &Report) -> Option<String> {
     Some(format!("{title}. Wait for the event itself instead, if there is one."))
 }
 
-/// Returns the sentences about the largest part of the wall and about the command that most of it depends on.
+/// Returns the sentences about the largest part of the wall and about the command that most of it
+/// depends on.
 fn principal_sentences(report: &Report) -> Option<Vec<String>> {
     let (largest, time) = report.where_the_wall_went.first()?;
     let culprit = culprit(&report.dependence, report.advices.unrecorded);
@@ -152,7 +157,8 @@ fn spent_clause(what: &Spent) -> String {
     }
 }
 
-/// Returns the sentence about programs that work most of the time. `most` is the command that does most of the work.
+/// Returns the sentence about programs that work most of the time. `most` is the command that does
+/// most of the work.
 fn work_sentence(report: &Report, all: Nanos, most: Option<&Work>) -> String {
     let Some(most) = most else {
         return format!("{} of the wall time went into running programs.", units::percent(all, report.wall));

@@ -35,7 +35,8 @@ pub(super) fn print_waits(page: &mut Page, report: &Report) {
     }
     page.heading("What programs waited for");
     for waits in &shown[..shown.len().min(MAX_ENTRIES)] {
-        // Continuation lines are indented further, so that the beginning of each list entry is visible.
+        // Continuation lines are indented further, so that the beginning of each list entry is
+        // visible.
         let lines = text::wrap(&sentence(waits), page.width().saturating_sub(4));
         for (number, line) in lines.into_iter().enumerate() {
             let indent = if number == 0 { "  " } else { "    " };
@@ -122,7 +123,8 @@ fn describe(what: &str, name: Option<&[u8]>) -> String {
     }
 }
 
-/// Lists the parts of waits, longest first. Returns nothing if all of the time is unattributed. Parts below a thousandth are not shown.
+/// Lists the parts of waits, longest first. Returns nothing if all of the time is unattributed.
+/// Parts below a thousandth are not shown.
 fn list_parts(parts: &Parts) -> String {
     let tax = Nanos(parts.tax.0 + parts.reap.0);
     let mut named = [

@@ -19,7 +19,8 @@ const MIN_OVERHEAD_SHARE: f64 = 0.005;
 const WIDE_SHARE: f64 = 0.06;
 const MAX_PROGRAMS: usize = 8;
 const TITLE_OF_NAMES: &str = "program";
-/// Minimum width of the name of a program, in columns. Columns of figures are dropped to keep this width.
+/// Minimum width of the name of a program, in columns. Columns of figures are dropped to keep this
+/// width.
 const NAME_WIDTH: usize = 11;
 const FIGURES: [Column; 2] = [column("critical", 13, 2), column("start-up", 13, 1)];
 
@@ -90,7 +91,8 @@ fn print_time(page: &mut Page, style: Style, name: &str, time: Nanos, note: &str
     page.hanging(beginning, PLAIN, note);
 }
 
-/// Returns a note on what makes the interval wide, and what would narrow it. `None` if it is narrow.
+/// Returns a note on what makes the interval wide, and what would narrow it. `None` if it is
+/// narrow.
 fn interval_note(whatif_report: &WhatIfReport) -> Option<String> {
     let Prediction { low, high, unrecorded, widest, .. } = &whatif_report.prediction;
     let half = Nanos(high.since(*low).0 / 2);
@@ -121,7 +123,8 @@ fn format_interval(low: Nanos, high: Nanos) -> String {
     format!("between {} and {}", units::time(low), units::time(high))
 }
 
-/// Returns a note on the wall without the overhead of recording, if the difference is large enough to mention.
+/// Returns a note on the wall without the overhead of recording, if the difference is large enough
+/// to mention.
 fn overhead_note(prediction: &Prediction) -> String {
     if !has_visible_overhead(prediction.wall, prediction.unrecorded) {
         return String::new();
@@ -133,7 +136,8 @@ pub(super) fn has_visible_overhead(wall: Nanos, unrecorded: Nanos) -> bool {
     wall.since(unrecorded).0 as f64 >= MIN_OVERHEAD_SHARE * wall.0 as f64
 }
 
-/// Returns the name of the wall that savings are a share of: the wall without the overhead of recording.
+/// Returns the name of the wall that savings are a share of: the wall without the overhead of
+/// recording.
 pub(super) fn wall_name(wall: Nanos, unrecorded: Nanos) -> &'static str {
     if has_visible_overhead(wall, unrecorded) { "the wall time without recording overhead" } else { "the wall time" }
 }
@@ -149,7 +153,8 @@ fn describe_effect(change: &ChangeEffect) -> String {
     }
 }
 
-/// Prints the saving. It has the same interval as in the advice, which is smaller than that of the predicted wall: walls also vary from run to run.
+/// Prints the saving. It has the same interval as in the advice, which is smaller than that of the
+/// predicted wall: walls also vary from run to run.
 fn print_saving(page: &mut Page, prediction: &Prediction) {
     let wall = prediction.unrecorded;
     let name = wall_name(prediction.wall, wall);

@@ -74,7 +74,8 @@ pub(super) fn phase_causes(phase: Phase) -> &'static str {
     }
 }
 
-/// Describes what a launch ran, as one escaped line: its chain of programs, and the arguments of the last one.
+/// Describes what a launch ran, as one escaped line: its chain of programs, and the arguments of
+/// the last one.
 pub(super) fn program(launch: &Launch<'_>, width_limit: Option<usize>) -> String {
     let Some((last, earlier)) = launch.execs.split_last() else {
         return text::escape(&launch.command.label());
@@ -98,7 +99,8 @@ pub(super) fn program(launch: &Launch<'_>, width_limit: Option<usize>) -> String
     chain
 }
 
-/// Explains the names in parentheses that a table shows: forks, with the first one as an example, and the recorder.
+/// Explains the names in parentheses that a table shows: forks, with the first one as an example,
+/// and the recorder.
 pub(super) fn explain_parentheses<'a>(labels: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let (mut fork, mut recorder) = (None, None);
     for label in labels {

@@ -1,4 +1,5 @@
-//! Runs the code that advice shows before and after `->` on the same texts. Both print the same, or the advice describes the difference.
+//! Runs the code that advice shows before and after `->` on the same texts. Both print the same, or
+//! the advice describes the difference.
 
 use std::process::Command;
 
@@ -25,7 +26,8 @@ struct Call<'c> {
     /// Whether a fork of the shell writes the program's standard input.
     is_fed: bool,
     texts: &'c [&'c str],
-    /// Texts for which the two forms differ, each with the words by which the advice describes the difference.
+    /// Texts for which the two forms differ, each with the words by which the advice describes the
+    /// difference.
     described: &'c [(&'c str, &'c str)],
 }
 
@@ -51,8 +53,8 @@ fn advised(call: &Call<'_>) -> (String, String, String) {
     (before.trim().to_owned(), after.to_owned(), advice.finding.limits)
 }
 
-/// Returns a script that prints the results of both forms for each of its arguments. If the new form is a word, it is tested alone and in
-/// double quotes.
+/// Returns a script that prints the results of both forms for each of its arguments. If the new
+/// form is a word, it is tested alone and in double quotes.
 fn script(before: &str, after: &str) -> String {
     let substitution = before.find("$(").map(|at| &before[at..]);
     let first = match substitution {

@@ -14,8 +14,8 @@ use crate::texts::assert_contains;
 
 const EXECVE: u16 = 59;
 
-/// Returns the recording of an emacs that reads from 25 launches of git, one after the other, each through its own pipe. A permission
-/// scanner checks each git.
+/// Returns the recording of an emacs that reads from 25 launches of git, one after the other, each
+/// through its own pipe. A permission scanner checks each git.
 fn emacs_and_25_gits() -> (Recording, Vec<SliceRow>) {
     let mut builder = Builder::command("/usr/bin/emacs", &["emacs"], 100_000_000);
     let permission = object(&mut builder, ObjectKind::Permission, None);

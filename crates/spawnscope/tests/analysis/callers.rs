@@ -17,7 +17,8 @@ use crate::recordings::{DIRNAME, MV, find, relocate, serial_unpacking, unpacking
 use crate::serial::timelines;
 use crate::texts::assert_contains;
 
-/// Returns a recording of `sh -c SCRIPT`, as make runs a recipe, with a launch from each of these lines.
+/// Returns a recording of `sh -c SCRIPT`, as make runs a recipe, with a launch from each of these
+/// lines.
 fn launches_by_recipe(script: &str, lines: &[u32]) -> Recording {
     let mut builder = Builder::command("/bin/sh", &["sh", "-c", script], 1_000_000_000);
     for (at, line) in (1_000_000..).step_by(2_000_000).zip(lines) {

@@ -318,7 +318,9 @@ proptest! {
     }
 
     #[test]
-    fn boxes_sum_to_at_most_the_lifetimes(lives in proptest::collection::vec((0usize..20, 0u64..50_000_000, 0u64..30_000_000), 0..20)) {
+    fn boxes_sum_to_at_most_the_lifetimes(
+        lives in proptest::collection::vec((0usize..20, 0u64..50_000_000, 0u64..30_000_000), 0..20),
+    ) {
         let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
         let mut launches = vec![ROOT];
         for (parent, start, run) in lives {

@@ -1,5 +1,5 @@
-//! Compares every output format of one recording, which has a bit of everything, with golden files. A missing golden file is a failure;
-//! SNAPSHOTS=overwrite writes all of them.
+//! Compares every output format of one recording, which has a bit of everything, with golden files.
+//! A missing golden file is a failure; SNAPSHOTS=overwrite writes all of them.
 
 use snapbox::IntoData;
 use spawnscope::analyze::{Forest, GroupBy, Origin, Waits, report};
@@ -10,7 +10,8 @@ use spawnscope::record::reader::{LaunchRow, ObjectRef, ObjectRow, Recording, Sli
 use crate::builder::{Builder, ROOT, Spans, blank};
 use crate::printed::{by_command, plain, styled_tree, table_of};
 
-/// Returns the recording of a shell script that unpacks files: launches in a loop, a PATH search, a chain of execs, forks, failures, lost events.
+/// Returns the recording of a shell script that unpacks files: launches in a loop, a PATH search, a
+/// chain of execs, forks, failures, lost events.
 pub(crate) fn unpacking() -> Recording {
     let mut builder = Builder::command("/usr/bin/bash", &["bash", "unpack.sh", "a list.txt"], 2_000_000_000);
     for number in 0..24u64 {

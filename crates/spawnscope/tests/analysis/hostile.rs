@@ -20,7 +20,8 @@ pub(crate) fn recording_with(path: &[u8], argument: &[u8]) -> Recording {
 }
 
 fn assert_fit(text: &str, width: usize, lines: Option<usize>) {
-    // Stripping removes only our own colours, so a remaining control character came from the recording.
+    // Stripping removes only our own colours, so a remaining control character came from the
+    // recording.
     let shown = plain(text);
     assert!(!shown.contains(|character: char| character.is_control() && character != '\n'), "{shown:?}");
     for raw in ["\x1b]", "\u{202e}", "\u{200b}"] {

@@ -1,4 +1,5 @@
-//! The page that `html` writes: its frame, its treatment of hostile names, the form of its data, and its size.
+//! The page that `html` writes: its frame, its treatment of hostile names, the form of its data,
+//! and its size.
 
 use std::io::Read;
 

@@ -1,5 +1,6 @@
-//! Tests the outputs for recordings that are built by hand, and runs the shell code that their advice suggests in real shells. These tests need no
-//! privileges, no kernel feature, and no files except `tests/golden`. The tests of the analysis itself are in crates/spawnscope-analyze.
+//! Tests the outputs for recordings that are built by hand, and runs the shell code that their
+//! advice suggests in real shells. These tests need no privileges, no kernel feature, and no files
+//! except `tests/golden`. The tests of the analysis itself are in crates/spawnscope-analyze.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a panic fails the test")]
 

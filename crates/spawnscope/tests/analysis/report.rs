@@ -61,7 +61,8 @@ fn a_phase_that_is_known_for_no_launch_is_null_and_not_zero() {
     assert_eq!(unwrapped(legend), "▚ load - - - 400 us");
 }
 
-/// The recording is like one of an unprivileged collector: the exec phase is known only for the command.
+/// The recording is like one of an unprivileged collector: the exec phase is known only for the
+/// command.
 #[test]
 fn a_phase_that_is_known_only_for_the_command_is_unknown_and_the_tax_is_a_lower_bound() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 50_000_000);

@@ -1,4 +1,5 @@
-//! Samples: each belongs to the launch and the phase at its instant, and its whole time is in one box of the flame graph.
+//! Samples: each belongs to the launch and the phase at its instant, and its whole time is in one
+//! box of the flame graph.
 
 use proptest::prelude::*;
 use spawnscope::analyze::Forest;
@@ -23,7 +24,8 @@ fn sample(task: TaskId, at: u64, stack: StackId) -> SampleRow {
     SampleRow { task, at: Nanos(at), span: Nanos(1_000_000), is_waiting: false, stack }
 }
 
-/// Returns a recording in which make runs git, the launch of git, and a stack of a git function that calls the kernel.
+/// Returns a recording in which make runs git, the launch of git, and a stack of a git function
+/// that calls the kernel.
 fn building() -> (Builder, LaunchId, StackId) {
     let mut builder = Builder::command("/usr/bin/make", &["make"], 100_000_000);
     let git = builder.launch(ROOT, START, &Spans::USUAL, Some(("/usr/bin/git", &["git"])));

@@ -1,5 +1,5 @@
-//! Text output at every width: sentences are wrapped and never cut, numbers stay next to their labels, and a value is the same in every
-//! output.
+//! Text output at every width: sentences are wrapped and never cut, numbers stay next to their
+//! labels, and a value is the same in every output.
 
 use serde_json::Value;
 use spawnscope::analyze::explain::advice::{Advice, AdviceList};
@@ -154,7 +154,8 @@ fn a_saving_has_the_same_interval_in_every_output() {
     assert_contains(&text, [&format!("saved {saved} "), &interval]);
 }
 
-/// Savings refer to the wall without recording overhead. Every output shows the same share of that wall.
+/// Savings refer to the wall without recording overhead. Every output shows the same share of that
+/// wall.
 #[test]
 fn a_saving_has_the_same_share_of_the_unrecorded_wall_in_every_output() {
     let (mut recording, mut slices) = looping();
@@ -240,7 +241,8 @@ fn shown_advice(recorded: &(Recording, Vec<SliceRow>)) -> String {
     joined(&advice::render(&report(recorded, GroupBy::Command), false, 80, None))
 }
 
-/// Returns the recording of a command that is executed by a version manager's shim, which runs for this many nanoseconds.
+/// Returns the recording of a command that is executed by a version manager's shim, which runs for
+/// this many nanoseconds.
 fn through_a_shim(shim_ns: u64) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::with_command("/home/user/.rbenv/shims/ruby", &["bash", "ruby"]);
     let at = [shim_ns, shim_ns + 300_000, shim_ns + 600_000];

@@ -1,5 +1,5 @@
-//! The first sentences of a report: the principal cause, the share of the wall that depends on a command, and the best fix that the user can
-//! make.
+//! The first sentences of a report: the principal cause, the share of the wall that depends on a
+//! command, and the best fix that the user can make.
 
 use spawnscope::analyze::GroupBy;
 use spawnscope::event::{Language, LeftCpu};

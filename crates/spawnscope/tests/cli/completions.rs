@@ -23,7 +23,8 @@ fn completions_offer_every_verb_of_the_help_but_no_hidden_one() {
     }
 }
 
-/// A verb, one of its options (or none, for the arguments of the verb itself), and some of the values to complete.
+/// A verb, one of its options (or none, for the arguments of the verb itself), and some of the
+/// values to complete.
 const VALUES: [(&str, &str, &[&str]); 8] = [
     ("report", "by", &["command", "args", "parent", "line", "caller"]),
     ("advise", "rule", &["builtin", "many-per-launch"]),

@@ -64,7 +64,8 @@ fn printed_commands_also_read_standard_input() {
 fn a_recording_without_its_write_ahead_log_is_read() {
     let sample = SampleRecording::new();
     let whole = stdout(&["tree", &sample.word()]);
-    // The header of a recording whose recorder was killed refers to a write-ahead log, which does not come through a pipe.
+    // The header of a recording whose recorder was killed refers to a write-ahead log, which does
+    // not come through a pipe.
     sample.execute("PRAGMA journal_mode = WAL");
     let output = with_input(&["tree", "-"], File::open(sample.path()).unwrap());
     assert_eq!(String::from_utf8(output.stdout).unwrap(), whole);

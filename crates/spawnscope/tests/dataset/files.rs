@@ -51,7 +51,8 @@ pub fn text(field: &Field) -> Option<&str> {
     }
 }
 
-/// Checks that a file has the columns of the guide, the current version, compression and statistics.
+/// Checks that a file has the columns of the guide, the current version, compression and
+/// statistics.
 pub fn check_schema(file: &Path, table: Table) {
     let guide = fs::read_to_string(GUIDE).unwrap();
     let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();

@@ -1,5 +1,6 @@
-//! `export --format parquet` on recordings: the files have the documented columns and the recording's values, adding a recording again adds
-//! nothing, and no incomplete file is ever found. SNAPSHOTS=overwrite updates the tables of the guide.
+//! `export --format parquet` on recordings: the files have the documented columns and the
+//! recording's values, adding a recording again adds nothing, and no incomplete file is ever found.
+//! SNAPSHOTS=overwrite updates the tables of the guide.
 
 #![cfg(feature = "parquet")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -354,8 +355,9 @@ fn written_files_have_the_documented_schema_version_and_compression() {
     }
 }
 
-/// Writes a program `spawnscope-fleet` that writes its arguments and the names of the tables that it gets to the file `received`, and exits
-/// with this status. Returns a PATH that begins with its directory. The tests of the real program push to a real store.
+/// Writes a program `spawnscope-fleet` that writes its arguments and the names of the tables that
+/// it gets to the file `received`, and exits with this status. Returns a PATH that begins with its
+/// directory. The tests of the real program push to a real store.
 fn add_fleet_program(directory: &Path, status: u8) -> String {
     let program = directory.join("spawnscope-fleet");
     let received = directory.join("received");

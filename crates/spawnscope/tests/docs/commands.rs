@@ -1,4 +1,5 @@
-//! Checks that the program accepts the command lines in documents, and that SQL in documents runs on a recording.
+//! Checks that the program accepts the command lines in documents, and that SQL in documents runs
+//! on a recording.
 
 use clap::error::ErrorKind;
 
@@ -6,11 +7,12 @@ use super::pages::{Block, Page, pages};
 use super::shell;
 use super::shown::{Recording, UNPACK};
 
-/// Placeholders that stand for a value of a certain form, each with a valid value. All other placeholders stand for any text.
+/// Placeholders that stand for a value of a certain form, each with a valid value. All other
+/// placeholders stand for any text.
 const PLACEHOLDERS: [(&str, &str); 4] = [("PID", "1"), ("SHELL", "bash"), ("VERB", "report"), ("HZ", "999")];
 
-/// Returns the command lines of a block: those after prompts if there are any, otherwise all. A line that ends with `|` or a backslash
-/// continues.
+/// Returns the command lines of a block: those after prompts if there are any, otherwise all. A
+/// line that ends with `|` or a backslash continues.
 pub fn command_lines(block: &Block) -> Vec<(usize, String)> {
     let has_prompts = block.lines.iter().any(|line| line.starts_with("$ "));
     let mut lines: Vec<(usize, String)> = Vec::new();
@@ -57,7 +59,8 @@ fn parse(words: &[String]) -> Result<(), String> {
     }
 }
 
-/// Returns the text of a page that may contain commands, with line numbers: the command lines of code blocks, and code spans.
+/// Returns the text of a page that may contain commands, with line numbers: the command lines of
+/// code blocks, and code spans.
 fn candidates(page: &Page) -> Vec<(usize, String)> {
     let mut found: Vec<_> = page.blocks().iter().flat_map(command_lines).collect();
     let prose = page.prose();

@@ -5,7 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::pages::{Page, pages, root};
 
-/// Returns the targets of a line's links: `[text](target)` and `![text](target)`, outside of code spans.
+/// Returns the targets of a line's links: `[text](target)` and `![text](target)`, outside of code
+/// spans.
 fn targets(line: &str) -> Vec<String> {
     let outside: Vec<&str> = line.split('`').step_by(2).collect();
     let line = outside.join("``");

@@ -1,5 +1,5 @@
-//! Checks documents: their links lead to existing files, the program accepts their command lines, and the output that they show is like
-//! that for a stored recording. Needs no privilege.
+//! Checks documents: their links lead to existing files, the program accepts their command lines,
+//! and the output that they show is like that for a stored recording. Needs no privilege.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! The documents, and the code blocks in them. Understands the part of Markdown that they use: fenced and indented blocks, but no blocks in
-//! lists.
+//! The documents, and the code blocks in them. Understands the part of Markdown that they use:
+//! fenced and indented blocks, but no blocks in lists.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Returns all documents except CHANGELOG.md, which also names files and options that no longer exist.
+/// Returns all documents except CHANGELOG.md, which also names files and options that no longer
+/// exist.
 pub fn pages() -> Vec<Page> {
     let root = root();
     let mut paths: Vec<PathBuf> = ROOT_DOCUMENTS.iter().map(|name| root.join(name)).collect();

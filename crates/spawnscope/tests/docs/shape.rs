@@ -1,5 +1,6 @@
-//! The shape of printed text: its words in order, with placeholders for what differs between runs (numbers, their units, bars, paths and
-//! names of phases). Line ends do not matter, since the width of numbers changes where lines are wrapped.
+//! The shape of printed text: its words in order, with placeholders for what differs between runs
+//! (numbers, their units, bars, paths and names of phases). Line ends do not matter, since the
+//! width of numbers changes where lines are wrapped.
 
 const PHASES: [&str; 8] = ["create", "queue", "setup", "exec", "load", "run", "teardown", "reap"];
 const UNITS: [&str; 8] = ["ns", "us", "ms", "s", "%", "KiB", "MiB", "bytes"];
@@ -52,7 +53,8 @@ fn without_numbers(word: &str) -> String {
     text
 }
 
-/// Whether a document's text has the shape of the printed text. The document may leave lines out by `ELISION`.
+/// Whether a document's text has the shape of the printed text. The document may leave lines out by
+/// `ELISION`.
 pub fn matches(shown: &str, printed: &str) -> bool {
     let mut parts: Vec<String> = vec![String::new()];
     for line in shown.lines() {

@@ -1,4 +1,5 @@
-//! Splits a shell line into its simple commands and their words, as far as documents need it: quotes, comments, pipes, lists, redirections.
+//! Splits a shell line into its simple commands and their words, as far as documents need it:
+//! quotes, comments, pipes, lists, redirections.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -69,7 +70,8 @@ impl Splitter {
         self.commands.extend((!words.is_empty()).then_some(words));
     }
 
-    /// Handles the operator of a redirection. A number directly before the operator is a descriptor, and the word after it is a file.
+    /// Handles the operator of a redirection. A number directly before the operator is a
+    /// descriptor, and the word after it is a file.
     fn redirect(&mut self, rest: &mut Peekable<Chars<'_>>) {
         self.word = self.word.take().filter(|word| !word.chars().all(|c| c.is_ascii_digit()));
         self.end_word();

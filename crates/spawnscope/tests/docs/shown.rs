@@ -1,12 +1,13 @@
 //! Runs the commands whose output is shown in documents. A comment before a block says what to run:
 //!
-//! - `run on NAME.sql`: the block begins with `$ spawnscope ...`, followed by the output of this command for a recording of
-//!   `tests/recordings`;
-//! - `run on NAME.sql: VERB ...`: this command is run instead of the shown one, which needs privileges or another machine;
+//! - `run on NAME.sql`: the block begins with `$ spawnscope ...`, followed by the output of this
+//!   command for a recording of `tests/recordings`;
+//! - `run on NAME.sql: VERB ...`: this command is run instead of the shown one, which needs
+//!   privileges or another machine;
 //! - `run`: the command reads no recording.
 //!
-//! For a stored recording, the output must be the text of the block; `SHOWN=overwrite` writes it there. Otherwise it must have
-//! the shape of that text. A line `...` stands for any lines.
+//! For a stored recording, the output must be the text of the block; `SHOWN=overwrite` writes it
+//! there. Otherwise it must have the shape of that text. A line `...` stands for any lines.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -24,7 +25,8 @@ pub const UNPACK: &str = "unpack.sql";
 const SCRIPT: &str = "examples/unpack.sh";
 /// Stands for the directory of the recorded command.
 const DIRECTORY: &str = "/srv/package";
-/// Lines that begin with this are messages of `record`, not part of the report that it prints. The live tests compare them.
+/// Lines that begin with this are messages of `record`, not part of the report that it prints. The
+/// live tests compare them.
 const MESSAGE: &str = "spawnscope: ";
 
 /// A recording under the default name, in a directory of its own.
@@ -37,8 +39,8 @@ fn rows(name: &str) -> String {
 }
 
 impl Recording {
-    /// Makes a recording from its rows in `tests/recordings`, with the recorded script beside it: it is as old as a script
-    /// that was not edited since.
+    /// Makes a recording from its rows in `tests/recordings`, with the recorded script beside it:
+    /// it is as old as a script that was not edited since.
     pub fn from_rows(name: &str) -> Recording {
         let recording = Recording { directory: tempfile::tempdir().unwrap() };
         let directory = recording.directory.path();
@@ -99,8 +101,8 @@ fn is_overwriting() -> bool {
     std::env::var("SHOWN").is_ok_and(|value| value == "overwrite")
 }
 
-/// Returns the lines that a block should have: the shown command, the printed lines, and the shown messages. As many lines
-/// stand before and after a line `...` as before.
+/// Returns the lines that a block should have: the shown command, the printed lines, and the shown
+/// messages. As many lines stand before and after a line `...` as before.
 fn renewed(shown: &[String], printed: &str) -> Vec<String> {
     let (messages, output): (Vec<&String>, Vec<&String>) =
         shown[1..].iter().partition(|line| line.starts_with(MESSAGE));

@@ -1,5 +1,5 @@
-//! Limits on the size of documents, since each addition is short and their sum is not: what is added to a full document
-//! replaces something.
+//! Limits on the size of documents, since each addition is short and their sum is not: what is
+//! added to a full document replaces something.
 
 use std::fs;
 

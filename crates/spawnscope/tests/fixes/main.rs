@@ -1,6 +1,8 @@
-//! Checks pairs of programs: `before` has a cause of slow launches, and in `after` it is fixed. Both must do the same work, the fix must
-//! remove the launches that it claims to remove, `whatif` must accept the change, and `advise` must find the cause. This test times nothing:
-//! `benchmarks/fixes.py` measures the accuracy of the predictions. `pair.rs` describes the files of a pair.
+//! Checks pairs of programs: `before` has a cause of slow launches, and in `after` it is fixed.
+//! Both must do the same work, the fix must remove the launches that it claims to remove, `whatif`
+//! must accept the change, and `advise` must find the cause. This test times nothing:
+//! `benchmarks/fixes.py` measures the accuracy of the predictions. `pair.rs` describes the files of
+//! a pair.
 
 #[expect(dead_code, unused_imports, unused_macros, reason = "shared with the live tests, which use the rest")]
 #[path = "../support/mod.rs"]
@@ -20,10 +22,12 @@ use truth::Truth;
 
 /// Pairs whose fix saves almost nothing, as intended.
 const NEAR_ZERO: [&str; 1] = ["make_off_the_path"];
-/// The maximum ratio of predicted to recorded wall for these pairs, whose saving the replay error can exceed.
+/// The maximum ratio of predicted to recorded wall for these pairs, whose saving the replay error
+/// can exceed.
 const MAX_WALL_RATIO: f64 = 1.05;
 
-/// The pairs that are always checked: one for each change of `whatif`, and one for each language. The others need time.
+/// The pairs that are always checked: one for each change of `whatif`, and one for each language.
+/// The others need time.
 const SAMPLE: [&str; 12] = [
     "cat_of_a_file",
     "close_descriptors",

@@ -1,14 +1,20 @@
 //! A pair of programs is a directory beside this file with these files:
 //!
-//! - `before` and `after`, scripts that do the same work and print the same output, or programs of these names that `build` creates;
+//! - `before` and `after`, scripts that do the same work and print the same output, or programs of
+//!   these names that `build` creates;
 //! - `whatif`, the options of `spawnscope whatif` that correspond to the fix;
 //! - `truth`, the counts of launches and execs that the fix changes (`truth.rs`);
-//! - `advice`, the rules of `spawnscope advise` that are right for `before`; `-` if it needs no advice;
-//! - optionally `build`, run once with the directory of the pair as its argument, and `setup`, run before every run;
-//! - optionally `beyond`, which explains what else the fix changes: the prediction is then not expected to be exact;
-//! - optionally `around`, created by `build`, which wraps every run: `around before|after COMMAND...` prepares the environment of the command.
+//! - `advice`, the rules of `spawnscope advise` that are right for `before`; `-` if it needs no
+//!   advice;
+//! - optionally `build`, run once with the directory of the pair as its argument, and `setup`, run
+//!   before every run;
+//! - optionally `beyond`, which explains what else the fix changes: the prediction is then not
+//!   expected to be exact;
+//! - optionally `around`, created by `build`, which wraps every run: `around before|after
+//!   COMMAND...` prepares the environment of the command.
 //!
-//! All programs run in a working directory of the pair. `benchmarks/fixes.py` runs them in the same way.
+//! All programs run in a working directory of the pair. `benchmarks/fixes.py` runs them in the same
+//! way.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -76,7 +82,8 @@ impl Pair {
         pair
     }
 
-    /// Copies the scripts of the variants into the working directory, where a patch can change them. Programs that `build` created stay.
+    /// Copies the scripts of the variants into the working directory, where a patch can change
+    /// them. Programs that `build` created stay.
     fn copy_scripts(&self) {
         for variant in [Variant::Before, Variant::After] {
             let (from, to) = (self.directory.join(variant.name()), self.work.path().join(variant.name()));
@@ -86,7 +93,8 @@ impl Pair {
         }
     }
 
-    /// Applies what `advise --patch` prints for a recording of `before`, and returns what `before` then prints. `None` if the patch is empty.
+    /// Applies what `advise --patch` prints for a recording of `before`, and returns what `before`
+    /// then prints. `None` if the patch is empty.
     pub fn patched_output(&self, recording: &Path) -> Option<Vec<u8>> {
         let mut advise = Command::new(SPAWNSCOPE);
         let advise = advise.args(["advise", "--patch"]).arg(recording).current_dir(self.work.path());
@@ -129,7 +137,8 @@ impl Pair {
         Recorded { output: finished.stdout, file: record.file(), _record: record }
     }
 
-    /// Returns the command that runs a variant in the surroundings that the pair needs; empty if it needs none.
+    /// Returns the command that runs a variant in the surroundings that the pair needs; empty if it
+    /// needs none.
     fn around(&self, variant: Variant) -> Vec<String> {
         match self.work.path().join("around").exists() {
             true => vec!["./around".to_owned(), variant.name().to_owned()],

@@ -1,6 +1,7 @@
-//! The counts that a fix changes. Each line of a pair's `truth` is `KEY BEFORE AFTER`: what is counted, and the counts in `before` and
-//! `after`. The keys are `command=NAME` (launches of a command), `execs`, `failed_execs`, `without_exec` (launches that never exec),
-//! `forks` (launches by fork), and `loads` (launches with a dynamic loader).
+//! The counts that a fix changes. Each line of a pair's `truth` is `KEY BEFORE AFTER`: what is
+//! counted, and the counts in `before` and `after`. The keys are `command=NAME` (launches of a
+//! command), `execs`, `failed_execs`, `without_exec` (launches that never exec), `forks` (launches
+//! by fork), and `loads` (launches with a dynamic loader).
 
 use super::pair::Pair;
 use crate::support::launches::Launches;

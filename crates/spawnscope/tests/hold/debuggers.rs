@@ -1,5 +1,5 @@
-//! gdb attaches to a held process before its first instruction. What debuggers miss is tested in `run.rs`, where
-//! `hold` starts them.
+//! gdb attaches to a held process before its first instruction. What debuggers miss is tested in
+//! `run.rs`, where `hold` starts them.
 
 use std::os::unix::fs::FileExt;
 use std::process::Command;

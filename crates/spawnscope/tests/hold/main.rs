@@ -1,5 +1,6 @@
-//! Tests of `hold`: real debuggers attach to held processes, and other processes are not affected. They need ptrace, but no privilege. Each
-//! file is one subject; tests that cannot run here report why.
+//! Tests of `hold`: real debuggers attach to held processes, and other processes are not affected.
+//! They need ptrace, but no privilege. Each file is one subject; tests that cannot run here report
+//! why.
 
 #[expect(dead_code, reason = "shared with the live tests, which use the rest")]
 #[path = "../support/mod.rs"]

@@ -1,4 +1,5 @@
-//! `--match` and `--nth`: which launch is held, and that all other processes run as if they were not traced.
+//! `--match` and `--nth`: which launch is held, and that all other processes run as if they were
+//! not traced.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -102,8 +103,9 @@ fn a_missing_match_is_reported_and_changes_nothing() {
     assert_contains(&errors, [expected]);
 }
 
-/// The behavior of these programs could change under ptrace: they have stops that a parent observes, threads that call exec, real-time
-/// signals, ignored signals, and children that are stopped and killed.
+/// The behavior of these programs could change under ptrace: they have stops that a parent
+/// observes, threads that call exec, real-time signals, ignored signals, and children that are
+/// stopped and killed.
 #[apply(live_test)]
 #[needs(Ptrace, Cc)]
 fn followed_programs_behave_as_without_a_tracer() {
@@ -155,7 +157,8 @@ fn other_processes_continue_unharmed_while_one_is_held() {
     await_some("the release of all processes", || {
         [parent(pid), stopped, busy].iter().all(|pid| tracer(*pid) == Some(0)).then_some(())
     });
-    // `hold` may detach from this process just before the process stops itself. A SIGCONT before that stop would be lost.
+    // `hold` may detach from this process just before the process stops itself. A SIGCONT before
+    // that stop would be lost.
     await_some("the stop of the stopped process", || (state(stopped) == Some('T')).then_some(()));
     send(busy, Signal::SIGUSR1);
     send(stopped, Signal::SIGCONT);

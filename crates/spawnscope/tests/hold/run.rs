@@ -1,4 +1,5 @@
-//! `--run COMMAND`: the held process continues when the command has attached, and the command is ended after the process.
+//! `--run COMMAND`: the held process continues when the command has attached, and the command is
+//! ended after the process.
 
 use std::fs;
 
@@ -76,7 +77,8 @@ fn a_run_command_that_fails_is_reported_and_the_process_continues() {
     }
 }
 
-/// Slow, because it waits for the whole limit of 10 s: a variable that shortens it would be an interface for tests only.
+/// Slow, because it waits for the whole limit of 10 s: a variable that shortens it would be an
+/// interface for tests only.
 #[apply(live_test)]
 #[needs(Ptrace, Cc)]
 fn a_run_command_that_never_attaches_delays_the_process_for_a_limited_time() {

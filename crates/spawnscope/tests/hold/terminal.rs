@@ -1,5 +1,5 @@
-//! On a terminal: Enter continues the process, standard input stays with the command, Ctrl-C ends the command, and the terminal's
-//! settings are not changed.
+//! On a terminal: Enter continues the process, standard input stays with the command, Ctrl-C ends
+//! the command, and the terminal's settings are not changed.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! `hold` without privilege: an ordinary user can hold their own processes, and set-user-ID programs lose their privilege.
+//! `hold` without privilege: an ordinary user can hold their own processes, and set-user-ID
+//! programs lose their privilege.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +12,8 @@ use crate::support::run::{Running, SPAWNSCOPE, as_nobody, copy_program};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
-/// Creates a directory for all users, with copies of spawnscope and of `tiny`. The latter is named `own` and has this mode.
+/// Creates a directory for all users, with copies of spawnscope and of `tiny`. The latter is named
+/// `own` and has this mode.
 fn public_directory(mode: u32) -> TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let [spawnscope, own] = ["spawnscope", "own"].map(|name| directory.path().join(name));

@@ -12,7 +12,8 @@ pub const BRIEF: [&str; 4] = ["bench", "--quick", "--seconds", "0.01"];
 /// Returns a `bench` command with these arguments, to which more can be added.
 pub fn bench_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(SPAWNSCOPE);
-    // Cargo's LD_LIBRARY_PATH has a directory for each of many crates, and every loader would search them all.
+    // Cargo's LD_LIBRARY_PATH has a directory for each of many crates, and every loader would
+    // search them all.
     command.args(BRIEF).args(arguments).env_remove("LD_LIBRARY_PATH");
     command
 }

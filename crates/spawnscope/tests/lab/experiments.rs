@@ -1,4 +1,5 @@
-//! Runs each experiment alone: its rows exist, each with an interval, and values that must be larger than others are.
+//! Runs each experiment alone: its rows exist, each with an interval, and values that must be
+//! larger than others are.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,8 @@ use serde_json::Value;
 use crate::bench::{notes, rows, rows_with, run_experiment};
 use crate::support::{apply, live_test};
 
-/// Returns the values of a key column. Also checks that each measurement is an estimate with an interval.
+/// Returns the values of a key column. Also checks that each measurement is an estimate with an
+/// interval.
 fn keys(experiment: &Value, key: &str) -> BTreeSet<String> {
     let text = notes(experiment);
     assert!(!text.contains("invalid measurement") && !text.contains("failed to"), "{text}");

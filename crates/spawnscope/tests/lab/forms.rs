@@ -1,4 +1,5 @@
-//! The output formats of the report. What tables and pages contain is tested with the code that writes them.
+//! The output formats of the report. What tables and pages contain is tested with the code that
+//! writes them.
 
 use crate::bench::{bench, bench_command};
 use crate::support::run::{run, spawnscope};

@@ -1,4 +1,5 @@
-//! Machines that lack or forbid something (no compiler, directories without execution, a scanner of executables), and signals.
+//! Machines that lack or forbid something (no compiler, directories without execution, a scanner of
+//! executables), and signals.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
@@ -35,8 +36,9 @@ fn without_any_program_only_the_tiny_program_is_measured() {
     assert_contains(&notes(&experiments[1]), ["true not found: the search of empty directories is skipped"]);
 }
 
-/// Takes longer than other tests, because each new file waits 20 ms for a scanner with one thread: only a real one shows that launches queue
-/// for it, and that the second launch of a file does not wait.
+/// Takes longer than other tests, because each new file waits 20 ms for a scanner with one thread:
+/// only a real one shows that launches queue for it, and that the second launch of a file does not
+/// wait.
 #[apply(live_test)]
 #[needs(Fanotify)]
 fn first_launches_wait_for_a_scanner_in_a_queue_and_second_ones_do_not() {
@@ -49,7 +51,8 @@ fn first_launches_wait_for_a_scanner_in_a_queue_and_second_ones_do_not() {
         let at_once = row["at_once"].as_f64().expect("a number");
         let [first, second] =
             ["first_last_ns", "second_last_ns"].map(|column| row[column]["low"].as_f64().expect("an interval"));
-        // The concurrent launches do not all start at the same moment, so half of their delays is enough.
+        // The concurrent launches do not all start at the same moment, so half of their delays is
+        // enough.
         let queue = SCAN_NS * (at_once / 2.0).max(1.0);
         assert!(first >= queue && second < queue, "one after the other: {row}");
     }
@@ -88,7 +91,8 @@ fn a_report_in_which_nothing_was_measured_is_a_failure() {
     assert!(rows(&only_experiment(&report)).is_empty());
 }
 
-/// Started with ignored signals, as by `nohup`, `bench` keeps them ignored. Other signals end the run.
+/// Started with ignored signals, as by `nohup`, `bench` keeps them ignored. Other signals end the
+/// run.
 #[apply(live_test)]
 fn ignored_signals_stay_ignored() {
     let mut command = Command::new("env");
@@ -145,7 +149,8 @@ fn a_killed_worker_spoils_only_one_case() {
     command.args(["bench", "--quick", "--seconds", "2", "--json", "child-kind"]);
     let running = Running::start(&mut command);
     let worker = await_worker(&running);
-    // The worker may be killed only after it has reported that it is ready, as its first launch shows.
+    // The worker may be killed only after it has reported that it is ready, as its first launch
+    // shows.
     await_some("a launch", || {
         let children = std::fs::read_to_string(format!("/proc/{worker}/task/{worker}/children")).ok()?;
         (!children.is_empty()).then_some(())

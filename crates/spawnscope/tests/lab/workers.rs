@@ -1,4 +1,5 @@
-//! The worker processes, which make the launches: with every mechanism, a worker detects a child that behaves incorrectly.
+//! The worker processes, which make the launches: with every mechanism, a worker detects a child
+//! that behaves incorrectly.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -97,7 +98,8 @@ fn the_output_of_a_child_is_compared() {
     worker.end();
 }
 
-/// A request for one launch makes just one. A request for several makes one more first, with cold caches, which does not count.
+/// A request for one launch makes just one. A request for several makes one more first, with cold
+/// caches, which does not count.
 #[apply(live_test)]
 fn an_uncounted_launch_precedes_several_launches() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -115,7 +117,8 @@ fn an_uncounted_launch_precedes_several_launches() {
     worker.end();
 }
 
-/// The worker's files and pipes are close-on-exec. Children inherit other descriptors from this test, unless the mechanism closes them.
+/// The worker's files and pipes are close-on-exec. Children inherit other descriptors from this
+/// test, unless the mechanism closes them.
 #[apply(live_test)]
 fn no_child_has_the_files_of_its_parent() {
     const OPEN: u64 = 50;

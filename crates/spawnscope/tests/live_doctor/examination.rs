@@ -13,7 +13,8 @@ pub struct Examination {
     pub code: i32,
 }
 
-/// Runs checks, separated by spaces, through a launcher, such as `unshare`, which may be empty. The launcher sets up the environment.
+/// Runs checks, separated by spaces, through a launcher, such as `unshare`, which may be empty. The
+/// launcher sets up the environment.
 pub fn examine(launcher: impl IntoIterator<Item = impl AsRef<OsStr>>, checks: &str) -> Examination {
     let launcher = launcher.into_iter();
     let mut words: Vec<OsString> = launcher.map(|word| word.as_ref().to_owned()).collect();
@@ -24,7 +25,8 @@ pub fn examine(launcher: impl IntoIterator<Item = impl AsRef<OsStr>>, checks: &s
     Examination::from_output(&run(&mut command))
 }
 
-/// Runs the doctor in a shell that first executes `mount` in its own mount namespace, with `$1` a directory of the test.
+/// Runs the doctor in a shell that first executes `mount` in its own mount namespace, with `$1` a
+/// directory of the test.
 pub fn examine_after(mount: &str, checks: &str) -> Examination {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let script = format!("set -e; {mount}; shift; exec \"$@\"");

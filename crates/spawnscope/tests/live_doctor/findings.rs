@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::examination::Examination;
 use crate::support::attempts::ok_if;
 
-/// Returns the first finding with this severity whose title, evidence and fix contain all these words.
+/// Returns the first finding with this severity whose title, evidence and fix contain all these
+/// words.
 pub fn find(examination: &Examination, severity: &str, words: &[&str]) -> Result<Value, String> {
     let finding = examination.findings_with(words).find(|finding| finding["severity"] == severity).cloned();
     finding.ok_or_else(|| format!("no {severity} with {words:?} in {}", describe(examination)))

@@ -1,4 +1,5 @@
-//! File systems and scanners that are slow, or never answer; and a doctor that is killed while it measures.
+//! File systems and scanners that are slow, or never answer; and a doctor that is killed while it
+//! measures.
 
 use std::ffi::OsStr;
 use std::fs::Permissions;
@@ -17,7 +18,8 @@ use crate::support::run::{Running, SPAWNSCOPE, await_some};
 use crate::support::workloads::{path, word};
 use crate::support::{apply, live_test};
 
-/// The doctor must finish within this time. The processes that block it in these tests give up only after 50 s.
+/// The doctor must finish within this time. The processes that block it in these tests give up only
+/// after 50 s.
 const MAX_DURATION: Duration = Duration::from_secs(30);
 
 fn in_time<T>(work: impl FnOnce() -> T) -> T {
@@ -83,7 +85,8 @@ fn a_slow_file_system_for_temporary_files_is_not_a_scanner() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let temporary = format!("TMPDIR={}", directory.path().display());
     let words = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "env", &temporary];
-    // Within the doctor's time for such a file system, a busy machine launches too few programs there for a conclusion.
+    // Within the doctor's time for such a file system, a busy machine launches too few programs
+    // there for a conclusion.
     best_of_three(|| {
         let examination = check_with_delay(directory.path(), "3000", &words, "file-systems");
         let finding = find(&examination, "problem", &["temporary files", "(FUSE)", "from memory"])?;
@@ -111,9 +114,9 @@ fn a_scanner_that_blocks_opens_does_not_delay_the_doctor() {
     }
 }
 
-/// The programs hang in an open that never ends, where no signal reaches them. Takes nearly 5 s, the time of a doctor whose programs all
-/// hang: only a real file system leaves a program where not even SIGKILL ends it. How long the doctor waits for a supervisor is also a test of
-/// `programs`.
+/// The programs hang in an open that never ends, where no signal reaches them. Takes nearly 5 s,
+/// the time of a doctor whose programs all hang: only a real file system leaves a program where not
+/// even SIGKILL ends it. How long the doctor waits for a supervisor is also a test of `programs`.
 #[apply(live_test)]
 #[needs(Fuse)]
 fn programs_that_hang_in_the_kernel_do_not_delay_the_doctor() {
@@ -150,8 +153,9 @@ fn the_doctor_leaves_no_program_whatever_signal_ends_it() {
     }
 }
 
-/// The directory exists for half a second. A busy machine may leave the doctor no time to create it, or the test no time to find it: then the
-/// doctor ends by itself, and another one is started. It must leave nothing in either case.
+/// The directory exists for half a second. A busy machine may leave the doctor no time to create
+/// it, or the test no time to find it: then the doctor ends by itself, and another one is started.
+/// It must leave nothing in either case.
 #[apply(live_test)]
 fn the_doctor_leaves_no_directory_whatever_signal_ends_it() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
@@ -229,8 +233,9 @@ impl Drop for BusyLoop {
     }
 }
 
-/// The doctor runs in separate namespaces, in which there is no scanner. It takes seconds, since it waits for a CPU: which waits the kernel
-/// counts, and which delays they hide, only a busy machine shows. What follows from disturbed times is tested in spawnscope-doctor.
+/// The doctor runs in separate namespaces, in which there is no scanner. It takes seconds, since it
+/// waits for a CPU: which waits the kernel counts, and which delays they hide, only a busy machine
+/// shows. What follows from disturbed times is tested in spawnscope-doctor.
 #[apply(live_test)]
 #[needs(MountNs, PidNs)]
 fn time_in_the_run_queue_is_not_blamed_on_scanners_or_parents() {

@@ -1,5 +1,6 @@
-//! The doctor on the real machine: scanners that delay real launches, and conditions that tests set up in namespaces or by environment
-//! variables. Each file is one subject; tests that cannot run here report why.
+//! The doctor on the real machine: scanners that delay real launches, and conditions that tests set
+//! up in namespaces or by environment variables. Each file is one subject; tests that cannot run
+//! here report why.
 
 #[expect(dead_code, reason = "shared with the live tests, which use the rest")]
 #[path = "../support/mod.rs"]

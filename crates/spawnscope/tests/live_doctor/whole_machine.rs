@@ -6,9 +6,9 @@ use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
-/// The doctor takes a program with the name of a shell for one. On a busy machine, it may have no time to measure the cost of a fork. Takes
-/// seconds, for the memory: only real processes show that their memory and their children are read correctly. All else is tested on made-up
-/// ones.
+/// The doctor takes a program with the name of a shell for one. On a busy machine, it may have no
+/// time to measure the cost of a fork. Takes seconds, for the memory: only real processes show that
+/// their memory and their children are read correctly. All else is tested on made-up ones.
 #[apply(live_test)]
 #[needs(PidNs, Cc)]
 fn a_large_shell_is_reported_with_the_cost_of_a_fork() {

@@ -1,5 +1,5 @@
-//! `advise --patch` on real recordings: the diff is applied, and the scripts do the same as before. The single
-//! replacements are executed without a recording, with names that are hard to handle, by
+//! `advise --patch` on real recordings: the diff is applied, and the scripts do the same as before.
+//! The single replacements are executed without a recording, with names that are hard to handle, by
 //! `analysis/advice_both_forms.rs` and `explain/advice/edit/tests/executed.rs`.
 
 use std::fs;
@@ -24,7 +24,8 @@ fn patch_of(recording: &Path, directory: &Path) -> Finished {
     run(advise.args(["advise", "--patch"]).arg(recording).current_dir(directory)).expect_code(0)
 }
 
-/// Applies a patch, first on a copy by git, then by `patch`, if it is installed. Both change the file in the same way.
+/// Applies a patch, first on a copy by git, then by `patch`, if it is installed. Both change the
+/// file in the same way.
 fn apply_patch(patch: &[u8], script: &Path) {
     let directory = script.parent().expect("a directory");
     let original = fs::read(script).expect("the script");

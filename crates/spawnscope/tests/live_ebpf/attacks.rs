@@ -1,4 +1,5 @@
-//! Runs `attacks.sh`, which attacks a build of spawnscope. The build under test must repel every attack.
+//! Runs `attacks.sh`, which attacks a build of spawnscope. The build under test must repel every
+//! attack.
 
 use std::process::Command;
 use std::time::Duration;

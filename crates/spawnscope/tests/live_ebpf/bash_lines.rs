@@ -1,4 +1,5 @@
-//! The lines of bash scripts that request launches: each way in which bash forks, with the call chain that the launches must have.
+//! The lines of bash scripts that request launches: each way in which bash forks, with the call
+//! chain that the launches must have.
 
 use std::fs;
 
@@ -108,7 +109,8 @@ f
     fs::write(&main, "\n:\n:; echo x | while read -r a; do\n  :\ndone\n\n:").expect("a script");
     let record = Record::new();
     shell.record(&record, &[main]).expect_code(0);
-    // A shell with its own root directory is launched by another program; only launches by main.sh count.
+    // A shell with its own root directory is launched by another program; only launches by main.sh
+    // count.
     let chains = labelled_chains(&record.file()).into_iter().map(|(_, chain)| chain);
     let chains: Vec<_> = chains.filter(|chain| chain.contains("main.sh")).collect();
     assert_eq!(chains, ["main.sh:3", "main.sh:3"], "both sides of the pipeline");
@@ -198,8 +200,8 @@ g' | \"$BASH\"
     shell.expect(script, &[], &truth);
 }
 
-/// Whether bash counts the lines of its `-c` argument from 1. Up to 5.0, bash counts them from 0, and a function that is called there looks
-/// like top-level code.
+/// Whether bash counts the lines of its `-c` argument from 1. Up to 5.0, bash counts them from 0,
+/// and a function that is called there looks like top-level code.
 fn counts_from_one(shell: &Shell) -> bool {
     shell.run(&["-c", "echo $LINENO"]).output().trim() == "1"
 }

@@ -1,13 +1,14 @@
-//! Causes, on real recordings: the parts of the critical path sum to the wall, the replay reproduces the
-//! wall, and clean work gets no advice. Each cause that gets advice is a pair of `tests/fixes`, and each
-//! rule is tested on hand-written events.
+//! Causes, on real recordings: the parts of the critical path sum to the wall, the replay
+//! reproduces the wall, and clean work gets no advice. Each cause that gets advice is a pair of
+//! `tests/fixes`, and each rule is tested on hand-written events.
 
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::recording::{advice, report};
 use crate::support::run::Record;
 use crate::support::{apply, live_test};
 
-/// The largest permitted replay error, as a share of the wall. A model in which processes do not share CPUs misses half of it.
+/// The largest permitted replay error, as a share of the wall. A model in which processes do not
+/// share CPUs misses half of it.
 const MAX_ERROR: f64 = 0.05;
 
 const SERIAL: &str = "for ((i = 0; i < 400; i++)); do /bin/true; done";
@@ -34,8 +35,9 @@ fn record_and_report(script: &str) -> serde_json::Value {
     report
 }
 
-/// Checks the replay error of a script. How much other processes use the CPUs is known only while a recorded thread waits for a CPU.
-/// On a busy machine, the replay error is therefore larger in some runs; a wrong model causes one in every run.
+/// Checks the replay error of a script. How much other processes use the CPUs is known only while a
+/// recorded thread waits for a CPU. On a busy machine, the replay error is therefore larger in some
+/// runs; a wrong model causes one in every run.
 fn assert_replay(script: &str) {
     best_of_three(|| {
         let error = record_and_report(script)["replay_error"].as_f64().expect("a number");
@@ -43,8 +45,8 @@ fn assert_replay(script: &str) {
     });
 }
 
-/// The load of other processes may look like a habit of the script or a problem of the system, so there
-/// are three attempts.
+/// The load of other processes may look like a habit of the script or a problem of the system, so
+/// there are three attempts.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn clean_work_gets_no_advice() {

@@ -1,4 +1,5 @@
-//! What the command sees and returns: exit status, standard streams, and what happens when it cannot be started or traced.
+//! What the command sees and returns: exit status, standard streams, and what happens when it
+//! cannot be started or traced.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -86,9 +87,10 @@ fn ns_spent(report: &Value, on: &str) -> u64 {
     part.map_or(0, |part| part["ns"].as_u64().expect("nanoseconds"))
 }
 
-/// Checks that a sleep at the end of the recording is attributed to a timer. Repeats this, because the last slice can be recorded by
-/// luck. Launch times depend on the machine, so the test only checks that the critical path has no more launch tax than all launches
-/// together, and that almost none of the wall is unknown.
+/// Checks that a sleep at the end of the recording is attributed to a timer. Repeats this, because
+/// the last slice can be recorded by luck. Launch times depend on the machine, so the test only
+/// checks that the critical path has no more launch tax than all launches together, and that almost
+/// none of the wall is unknown.
 fn assert_open_wait_is_a_timer(command: &[&str]) {
     for _ in 0..rounds(3) {
         best_of_three(|| {

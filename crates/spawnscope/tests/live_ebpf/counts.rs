@@ -1,4 +1,5 @@
-//! Exact counts, compared with what the workload did: launches by mechanism, forks without exec, failed execs, exec chains, many launches.
+//! Exact counts, compared with what the workload did: launches by mechanism, forks without exec,
+//! failed execs, exec chains, many launches.
 
 use std::collections::HashMap;
 use std::fs;
@@ -55,8 +56,8 @@ fn each_mechanism_is_distinguished_and_counted() {
     assert!(counted.is_empty(), "unexpected mechanisms: {counted:?}");
 }
 
-/// 32-bit system calls have other numbers and registers. Each child has a failed exec, and the parent's waits are recorded with their
-/// arguments.
+/// 32-bit system calls have other numbers and registers. Each child has a failed exec, and the
+/// parent's waits are recorded with their arguments.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Bits32, Quiet)]
 fn launches_by_32_bit_calls_are_complete() {
@@ -79,7 +80,8 @@ fn try_calls_32_bit() -> Result<(), String> {
         }
         assert_eq!(child.json()["setup_closes"], Value::Null, "not counted");
     }
-    // waitpid, wait4 and waitid are recorded with the numbers of 64-bit programs. The wait4 waits for any child.
+    // waitpid, wait4 and waitid are recorded with the numbers of 64-bit programs. The wait4 waits
+    // for any child.
     let waits = launches.root().json()["waits"].as_array().expect("waits");
     let any = waits.iter().filter(|wait| wait["syscall"] == 61 && wait["argument"] == -1).count();
     let reaping = waits.iter().filter(|wait| wait["syscall"] == 61 || wait["syscall"] == 247).count();
@@ -141,8 +143,8 @@ fn a_path_search_lists_each_directory_and_its_error() {
     assert_eq!(report["path_search"]["searches"], 1, "one search with twelve misses");
 }
 
-/// Takes about 20 s. The buffer is large, because a debug build decodes several times slower than the
-/// release build, whose losses `benchmarks/` measures.
+/// Takes about 20 s. The buffer is large, because a debug build decodes several times slower than
+/// the release build, whose losses `benchmarks/` measures.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Storms)]
 fn a_hundred_thousand_launches_are_all_recorded() {

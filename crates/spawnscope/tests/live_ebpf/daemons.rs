@@ -11,7 +11,8 @@ use crate::support::recording::{launches, report, row_of};
 use crate::support::run::{Record, await_some, spawnscope};
 use crate::support::{apply, live_test};
 
-/// A Python daemon that serves each request in a thread of its own, by running a program, as build daemons do.
+/// A Python daemon that serves each request in a thread of its own, by running a program, as build
+/// daemons do.
 const DAEMON: &str = "
 import ctypes, socket, subprocess, sys, threading
 ctypes.CDLL(None).prctl(15, sys.argv[2].encode(), 0, 0, 0)
@@ -25,7 +26,8 @@ def serve(client):
 while True:
     threading.Thread(target=serve, args=[server.accept()[0]]).start()
 ";
-/// A Python client that makes two requests, and waits for each answer in the call that its second argument names.
+/// A Python client that makes two requests, and waits for each answer in the call that its second
+/// argument names.
 const CLIENT: &str = "
 import select, socket, sys
 for _ in range(2):

@@ -1,5 +1,6 @@
-//! The lines of dash scripts that request launches: every construct for which dash forks, each with its expected line. Dash stores
-//! neither callers nor the file of a function. What is not certain is unknown, never guessed.
+//! The lines of dash scripts that request launches: every construct for which dash forks, each with
+//! its expected line. Dash stores neither callers nor the file of a function. What is not certain
+//! is unknown, never guessed.
 
 use crate::support::chains::{NOT_LAUNCHED, Shell, chain_of, labelled_chains};
 use crate::support::run::{Record, uses_ptrace};
@@ -135,9 +136,11 @@ f 5
         // `set` replaced the parameters, and with them the name of the function.
         ("in_set", "main.sh:14 < ..."),
         ("after", "main.sh:16"),
-        // The function came from a string. Busybox continues to count lines in strings, which gives the right line.
+        // The function came from a string. Busybox continues to count lines in strings, which gives
+        // the right line.
         ("in_h", in_h),
-        // The function might have come from the file that was read since. With ptrace, the script's text shows that it did not.
+        // The function might have come from the file that was read since. With ptrace, the script's
+        // text shows that it did not.
         ("in_f5", in_f5),
     ];
     shell.expect(script, &[], &truth);

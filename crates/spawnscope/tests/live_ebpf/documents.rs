@@ -1,4 +1,5 @@
-//! Checks the output of `record` that documents show. The test `docs` compares reports, on a stored recording.
+//! Checks the output of `record` that documents show. The test `docs` compares reports, on a stored
+//! recording.
 
 use crate::support::run::Record;
 use crate::support::{apply, live_test};

@@ -1,5 +1,6 @@
-//! Runtimes whose threads run timers and schedulers while a child runs, instead of waiting for it. The
-//! critical path and `--remove` must agree with the truth: the program launches one child after another and does nothing else.
+//! Runtimes whose threads run timers and schedulers while a child runs, instead of waiting for it.
+//! The critical path and `--remove` must agree with the truth: the program launches one child after
+//! another and does nothing else.
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -12,9 +13,11 @@ use crate::support::{apply, live_test};
 
 /// A child that works for some milliseconds.
 const CHILD: &str = "for ((i = 0; i < 6000; i++)); do :; done";
-/// Minimum share of the children's time that is critical, and that their removal saves. Between two children, timers delay the parent.
+/// Minimum share of the children's time that is critical, and that their removal saves. Between two
+/// children, timers delay the parent.
 const MIN_SHARE: f64 = 0.75;
-/// Maximum difference between the critical time and the time that removal saves, as a share of the larger one.
+/// Maximum difference between the critical time and the time that removal saves, as a share of the
+/// larger one.
 const MAX_DIFFERENCE: f64 = 0.2;
 
 #[apply(live_test)]
@@ -55,7 +58,8 @@ fn launches_beside_the_scheduler_of_go_are_critical() {
     assert_children_are_critical(&[&build_go(directory.path(), &source)]);
 }
 
-/// Records a command, and compares the time of its children with their time on the critical path and with what their removal saves.
+/// Records a command, and compares the time of its children with their time on the critical path
+/// and with what their removal saves.
 #[track_caller]
 fn assert_children_are_critical(command: &[&str]) {
     best_of_three(|| {

@@ -1,5 +1,5 @@
-//! Process histories that confuse tracers: an exec by a thread that is not the leader, daemons, processes that outlive the root,
-//! reused pids, stops and continues.
+//! Process histories that confuse tracers: an exec by a thread that is not the leader, daemons,
+//! processes that outlive the root, reused pids, stops and continues.
 
 use std::fs;
 use std::process::Command;
@@ -58,7 +58,8 @@ fn a_process_that_outlives_the_root_is_unfinished() {
     let record = Record::new();
     let finished = record.run(["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo sleeper=$!; sleep 0.2"]);
     let sleeper = Truth::new(&finished.stdout).one("sleeper");
-    // The sleeper is killed only after the recorder has ended. A recorder that waited for the sleeper would miss its deadline.
+    // The sleeper is killed only after the recorder has ended. A recorder that waited for the
+    // sleeper would miss its deadline.
     kill_process(sleeper);
     finished.expect_code(0);
     let launches = launches(&record.file());

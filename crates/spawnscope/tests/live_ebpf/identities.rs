@@ -1,5 +1,5 @@
-//! The user as whom the command runs: the user who called sudo if sudo started spawnscope, and another user only on request. A copy of bash
-//! with the name sudo acts as sudo.
+//! The user as whom the command runs: the user who called sudo if sudo started spawnscope, and
+//! another user only on request. A copy of bash with the name sudo acts as sudo.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -9,20 +9,22 @@ use crate::support::run::{Finished, SPAWNSCOPE, run};
 use crate::support::texts::assert_contains;
 use crate::support::{apply, live_test};
 
-/// Runs spawnscope with these arguments from a copy of bash named `parent`, in a directory to which every user may write.
+/// Runs spawnscope with these arguments from a copy of bash named `parent`, in a directory to which
+/// every user may write.
 fn run_below(parent: &str, arguments: &str) -> Finished {
     let directory = tempfile::tempdir().expect("a temporary directory");
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).expect("chmod");
     run_below_in(directory.path(), parent, arguments)
 }
 
-/// Runs spawnscope with these arguments from a copy of bash named `parent`, in this directory, with the variables that sudo sets for an
-/// unprivileged user.
+/// Runs spawnscope with these arguments from a copy of bash named `parent`, in this directory, with
+/// the variables that sudo sets for an unprivileged user.
 pub fn run_below_in(directory: &Path, parent: &str, arguments: &str) -> Finished {
     let programs = tempfile::tempdir().expect("a temporary directory");
     let shell = programs.path().join(parent);
     std::fs::copy("/bin/bash", &shell).expect("a copy of bash");
-    // Since another command follows, bash forks for spawnscope instead of executing it in its own process.
+    // Since another command follows, bash forks for spawnscope instead of executing it in its own
+    // process.
     let script = format!("\"$0\" {arguments}; exit $?");
     let mut command = Command::new(shell);
     command.args(["-c", &script, SPAWNSCOPE]).current_dir(directory);

@@ -1,4 +1,5 @@
-//! Ctrl-C, from a keyboard and by kill, and the other signals that end a process by default; and a recorder that is killed outright.
+//! Ctrl-C, from a keyboard and by kill, and the other signals that end a process by default; and a
+//! recorder that is killed outright.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
@@ -77,7 +78,8 @@ fn slow_interrupts_only_reach_the_command_however_many() {
     assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGTERM"));
 }
 
-/// Each signal that ends a process by default, except those that a fault raises and those that cannot be caught.
+/// Each signal that ends a process by default, except those that a fault raises and those that
+/// cannot be caught.
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn no_signal_ends_the_recorder_and_each_reaches_the_command() {
@@ -102,7 +104,8 @@ fn no_signal_ends_the_recorder_and_each_reaches_the_command() {
 #[needs(Ebpf, Cc)]
 fn a_file_size_limit_ends_the_recording_and_not_the_command() {
     let record = Record::new().through(&["bash", "-c", "ulimit -f 200; exec \"$@\"", "limited"]);
-    // The first launches are written before the later ones exceed the limit. Then the shell waits for the end of its input.
+    // The first launches are written before the later ones exceed the limit. Then the shell waits
+    // for the end of its input.
     let script = "\"$0\" 101 \"$1\"; sleep 2; \"$0\" 3001 \"$1\"; read -r line; exit 7";
     let command = ["sh", "-c", script, &word("storm"), &word("tiny")];
     let mut running = Running::start(record.command(command).stdin(Stdio::piped()));
@@ -143,7 +146,8 @@ fn three_interrupts_within_a_second_end_the_recorder_and_not_the_command() {
 fn a_killed_recorder_leaves_its_recording_and_the_command() {
     let record = Record::new();
     let proof = record.directory().join("proof");
-    // The script makes some launches, waits until their batch is written, makes more launches without a recorder, and writes a proof.
+    // The script makes some launches, waits until their batch is written, makes more launches
+    // without a recorder, and writes a proof.
     let script = format!(
         "\"$0\" 101 \"$1\"; sleep 3; echo ready; sleep 1; \"$0\" 101 \"$1\"; echo unharmed >{}",
         proof.display()

@@ -1,4 +1,5 @@
-//! A limit of the machine that is too low is reported before the command starts. If there is little memory, but enough, the recorder uses less.
+//! A limit of the machine that is too low is reported before the command starts. If there is little
+//! memory, but enough, the recorder uses less.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! What happens when the recorder cannot keep up or cannot write: losses are counted and reported, the tree stays
-//! consistent, and the command never suffers.
+//! What happens when the recorder cannot keep up or cannot write: losses are counted and reported,
+//! the tree stays consistent, and the command never suffers.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -19,7 +19,8 @@ use crate::support::{apply, live_test};
 /// Longer than the recorder waits for a lock, and longer than the command takes.
 const READ_DURATION: Duration = Duration::from_secs(7);
 
-/// Slow, because only a reader that outlasts the wait for a lock shows that the recorder gives up, and goes on.
+/// Slow, because only a reader that outlasts the wait for a lock shows that the recorder gives up,
+/// and goes on.
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_long_read_does_not_end_the_recording() {
@@ -49,7 +50,8 @@ fn count_launches(reader: &rusqlite::Connection) -> i64 {
     reader.query_row("SELECT count(*) FROM launch", [], |row| row.get(0)).expect("a number")
 }
 
-/// Returns the number of launches in a recording in progress, or `None` if there is no recording yet.
+/// Returns the number of launches in a recording in progress, or `None` if there is no recording
+/// yet.
 fn launches_so_far(file: &Path) -> Option<i64> {
     let finished = spawnscope(["report".as_ref(), "--json".as_ref(), file.as_os_str()]);
     let report: serde_json::Value = serde_json::from_slice(&finished.stdout).ok()?;
@@ -116,7 +118,8 @@ fn a_full_disk_is_an_error_of_the_recorder_alone() {
     let record = Record::new();
     let small = record.directory().join("small");
     std::fs::create_dir(&small).expect("a mount point");
-    // The file system is mounted only in this namespace, so the recording must be read before the namespace ends.
+    // The file system is mounted only in this namespace, so the recording must be read before the
+    // namespace ends.
     let script = "mount -t tmpfs -o size=256k none \"$1\" || exit 99
         \"$0\" record -o \"$1/recording.db\" -- sh -c '\"$0\" 5003 \"$1\"; exit 9' \"$3\" \"$4\"
         code=$?

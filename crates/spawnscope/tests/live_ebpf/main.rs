@@ -1,5 +1,6 @@
-//! Live tests of the eBPF collector: the real binary records real programs, and the recordings are compared with what
-//! those programs know of themselves. Each file is one subject; tests that cannot run here report why.
+//! Live tests of the eBPF collector: the real binary records real programs, and the recordings are
+//! compared with what those programs know of themselves. Each file is one subject; tests that
+//! cannot run here report why.
 
 #[path = "../support/preload.rs"]
 mod preload;

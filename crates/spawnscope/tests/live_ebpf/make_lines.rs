@@ -1,4 +1,5 @@
-//! The makefile lines and the targets of recipes that request launches: every form of a recipe, each with its expected call site.
+//! The makefile lines and the targets of recipes that request launches: every form of a recipe,
+//! each with its expected call site.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -165,7 +166,8 @@ all: made
         ("defined", "Makefile:13"),
     ];
     let recorded = expect(make, &[("Makefile", makefile)], &[], &truth);
-    // C is expanded where D refers to it. It is also expanded in a recipe, whose text does not show the line.
+    // C is expanded where D refers to it. It is also expanded in a recipe, whose text does not show
+    // the line.
     for (label, expected) in [("deferred", &["Makefile:4", "Makefile:?"][..]), ("exported", &["Makefile:7"])] {
         let named = recorded.iter().filter(|(name, _)| name == label);
         let call_sites: BTreeSet<&str> = named.map(|(_, call_site)| call_site.as_str()).collect();
@@ -194,8 +196,9 @@ fn jobs(make: &Shell) {
     }
 }
 
-/// Records make in a directory with these files, in which `@t` is replaced by a small program, and compares the chains of the launches that have
-/// the labels in `truth`. Returns the labels and chains of all launches.
+/// Records make in a directory with these files, in which `@t` is replaced by a small program, and
+/// compares the chains of the launches that have the labels in `truth`. Returns the labels and
+/// chains of all launches.
 #[track_caller]
 fn expect(make: &Shell, files: &[(&str, &str)], arguments: &[&str], truth: &[(&str, &str)]) -> Vec<(String, String)> {
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -1,4 +1,5 @@
-//! `record --metrics`: the file, read by Prometheus' own parser, agrees with the report of the same recording.
+//! `record --metrics`: the file, read by Prometheus' own parser, agrees with the report of the same
+//! recording.
 
 use std::path::Path;
 use std::process::Command;
@@ -87,7 +88,8 @@ fn metrics_agree_with_the_report() {
     assert_dashboard_names_metrics(&std::fs::read_to_string(&file).expect("the file"));
 }
 
-/// Checks that the dashboard names only these metrics. Grafana shows an empty panel for a metric that does not exist.
+/// Checks that the dashboard names only these metrics. Grafana shows an empty panel for a metric
+/// that does not exist.
 #[track_caller]
 fn assert_dashboard_names_metrics(metrics: &str) {
     let dashboard = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/grafana/spawnscope.json");

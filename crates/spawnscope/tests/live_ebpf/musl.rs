@@ -1,5 +1,5 @@
-//! Where the load phase ends with the loaders of glibc and musl, and what musl's loader searches. The programs print when their first
-//! constructor begins, which is the next event after the load.
+//! Where the load phase ends with the loaders of glibc and musl, and what musl's loader searches.
+//! The programs print when their first constructor begins, which is the next event after the load.
 
 use std::path::Path;
 use std::process::Command;
@@ -84,7 +84,8 @@ fn the_search_of_musls_loader_grows_with_the_number_of_directories() {
         assert_eq!(exec["load_failed_opens"], 3 * directories, "{exec}");
         assert_eq!(exec["load_cache"], Value::Null, "{exec}");
     }
-    // Without LD_LIBRARY_PATH, musl's loader opens its list of directories, which does not count as a library.
+    // Without LD_LIBRARY_PATH, musl's loader opens its list of directories, which does not count as
+    // a library.
     let exec = exec_with_search_path(built.path(), "", 127);
     assert_eq!(exec["load_opens"], 0, "{exec}");
 }

@@ -1,5 +1,6 @@
-//! Labels of launches by ninja: each launch by a real ninja has the target that ninja's own log says. Where logs are, and which are not
-//! read, is tested with the code that reads them, and the labels in a dataset on stored recordings.
+//! Labels of launches by ninja: each launch by a real ninja has the target that ninja's own log
+//! says. Where logs are, and which are not read, is tested with the code that reads them, and the
+//! labels in a dataset on stored recordings.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,8 +13,8 @@ use crate::support::recording::read;
 use crate::support::run::{Record, run};
 use crate::support::{apply, live_test};
 
-/// A build file that needs no compiler: a script, copies, a shell that execs its command, a command with several launches, and edges that no hash
-/// can identify.
+/// A build file that needs no compiler: a script, copies, a shell that execs its command, a command
+/// with several launches, and edges that no hash can identify.
 const BUILD: &str = r"
 rule run
   command = $c
@@ -86,7 +87,8 @@ fn assert_edges(file: &Path) {
     ] {
         assert_eq!(counts.get(target), Some(&count), "{target}: {counts:?}");
     }
-    // ninja, and a shell and its program for each of four edges: both twins, the failing one, and the one with a response file.
+    // ninja, and a shell and its program for each of four edges: both twins, the failing one, and
+    // the one with a response file.
     assert_eq!(counts.get("-"), Some(&9), "{counts:?}");
     assert_eq!(counts.len(), 7, "{counts:?}");
 }

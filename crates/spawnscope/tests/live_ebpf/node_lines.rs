@@ -1,5 +1,5 @@
-//! The lines of Node.js programs that launch, with `record --node-lines`: every function that launches has its line, and the hook changes
-//! nothing else.
+//! The lines of Node.js programs that launch, with `record --node-lines`: every function that
+//! launches has its line, and the hook changes nothing else.
 
 use std::fs;
 use std::process::Command;
@@ -84,7 +84,8 @@ const own = () => 'own';
 Error.prepareStackTrace = own;
 console.log(cp.execSync('echo said').toString().trim());
 console.log(Error.prepareStackTrace === own, Error.stackTraceLimit, new Error().stack);
-console.log(typeof cp.execSync, cp.execSync.name, cp.spawnSync.length, cp.exec[require('util').promisify.custom] !== undefined);
+console.log(typeof cp.execSync, cp.execSync.name, cp.spawnSync.length,
+  cp.exec[require('util').promisify.custom] !== undefined);
 try { cp.spawn(7); } catch (error) { console.log(error.code); }
 console.log(cp.spawnSync('/does/not/exist').error.code);
 console.log(process.execArgv.length, process.env.OWN);
@@ -131,7 +132,8 @@ fn without_the_option_node_gets_no_hook_and_no_file_remains() {
     assert_eq!(remaining.len(), 1, "{remaining:?}");
 }
 
-/// Records a program, in whose files `@t` is replaced by the path of a small program. Returns the chains of the launches.
+/// Records a program, in whose files `@t` is replaced by the path of a small program. Returns the
+/// chains of the launches.
 fn record(files: &[(&str, &str)], main: &str) -> Vec<(String, String)> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let tiny = word("tiny");

@@ -1,4 +1,5 @@
-//! The files that spawnscope creates under sudo belong to the user, and no link or renamed file of the user makes it touch files of root.
+//! The files that spawnscope creates under sudo belong to the user, and no link or renamed file of
+//! the user makes it touch files of root.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -48,7 +49,8 @@ impl Fixture {
         run_below_in(self.user.path(), "sudo", arguments)
     }
 
-    /// Checks that root's directory has no new file, and that its file still has its owner, its mode and no content.
+    /// Checks that root's directory has no new file, and that its file still has its owner, its
+    /// mode and no content.
     #[track_caller]
     fn assert_root_is_untouched(&self) {
         let entries = fs::read_dir(self.root.path()).expect("a directory");
@@ -99,8 +101,8 @@ fn links_beside_a_recording_are_not_followed() {
     assert_belongs_to_nobody(&fixture.user("spawnscope.db.old"));
 }
 
-/// Swaps the recording for a link to root's file, again and again, while recordings are made. One recording would rarely meet the moment
-/// between a check and its use.
+/// Swaps the recording for a link to root's file, again and again, while recordings are made. One
+/// recording would rarely meet the moment between a check and its use.
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
 fn a_recording_that_is_swapped_for_a_link_changes_no_file_of_root() {

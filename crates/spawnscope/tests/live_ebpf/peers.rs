@@ -1,5 +1,5 @@
-//! Waits for sockets on the same machine. The server is this test, which is not recorded. A wait for the server must name the server's
-//! address and this process.
+//! Waits for sockets on the same machine. The server is this test, which is not recorded. A wait
+//! for the server must name the server's address and this process.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -98,8 +98,8 @@ fn assert_wait_names_server(ip: &str) {
     assert_contains(&text, [&format!("on {address} from")]);
 }
 
-/// A Python client with the arguments CALL LIMIT PORT...: it waits for an answer of each of these servers, and for an empty pipe, in the call
-/// that CALL names, with a time limit of LIMIT seconds.
+/// A Python client with the arguments CALL LIMIT PORT...: it waits for an answer of each of these
+/// servers, and for an empty pipe, in the call that CALL names, with a time limit of LIMIT seconds.
 const CLIENT: &str = r#"
 import asyncio, os, select, socket, sys
 call, limit, ports = sys.argv[1], float(sys.argv[2]), sys.argv[3:]

@@ -1,4 +1,5 @@
-//! The lines of Perl programs that request launches: every construct that launches, each with its expected chain of callers.
+//! The lines of Perl programs that request launches: every construct that launches, each with its
+//! expected chain of callers.
 
 use crate::support::chains::{Shell, chain_of, labelled_chains};
 use crate::support::live_test;

@@ -3,7 +3,8 @@
 use crate::support::phases::{assert_only_this_phase_grows, assert_phase_grows, words};
 use crate::support::{apply, live_test};
 
-// `create` and `teardown` are slow: only gigabytes of pages make them longer than the noise of a busy machine.
+// `create` and `teardown` are slow: only gigabytes of pages make them longer than the noise of a
+// busy machine.
 live_test! {
     #[needs(Ebpf, Cc)]
     fn create_grows_with_the_memory_of_the_parent = assert_phase_grows("create");

@@ -1,4 +1,5 @@
-//! Checks that the report of `record` fits a screen, and that the commands printed by `report` and `advise` run as printed.
+//! Checks that the report of `record` fits a screen, and that the commands printed by `report` and
+//! `advise` run as printed.
 
 use std::fs;
 use std::path::Path;

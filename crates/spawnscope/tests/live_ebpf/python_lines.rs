@@ -1,5 +1,6 @@
-//! Lines of Python programs: a script launches from functions, generators, threads and other kinds of code, under each interpreter that is
-//! found. Every recorded call chain must be correct. `SPAWNSCOPE_TEST_PYTHONS` names further interpreters, separated by colons.
+//! Lines of Python programs: a script launches from functions, generators, threads and other kinds
+//! of code, under each interpreter that is found. Every recorded call chain must be correct.
+//! `SPAWNSCOPE_TEST_PYTHONS` names further interpreters, separated by colons.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -56,8 +57,8 @@ impl Chains {
         Chains(recording.expect("a recording"))
     }
 
-    /// Returns the call chain of the launch with this name, or `None` if it has none. The launch of a shell has the name of the launch that
-    /// the shell makes.
+    /// Returns the call chain of the launch with this name, or `None` if it has none. The launch of
+    /// a shell has the name of the launch that the shell makes.
     #[track_caller]
     fn call_chain(&self, name: &str) -> Option<CallChain> {
         let forest = Forest::build(&self.0);
@@ -101,7 +102,8 @@ fn contains(argv: &[u8], name: &str) -> bool {
     argv.windows(name.len()).any(|part| part == name.as_bytes())
 }
 
-/// Returns the path of the workload. It is in the directory of the test workloads, which is also mounted in the roots of other Debian suites.
+/// Returns the path of the workload. It is in the directory of the test workloads, which is also
+/// mounted in the roots of other Debian suites.
 fn workload() -> PathBuf {
     workloads::directory().join(SCRIPT)
 }
@@ -125,8 +127,8 @@ fn marked_line(mark: &str) -> u32 {
     lines[0]
 }
 
-/// Returns the expected frames of a launch: functions with the marks of their lines, from the innermost outwards, then the line of the
-/// module that calls them.
+/// Returns the expected frames of a launch: functions with the marks of their lines, from the
+/// innermost outwards, then the line of the module that calls them.
 fn shape(python: &Python, functions: &[(&str, &str)], module: &str) -> Vec<PythonFrame> {
     let file = workload().as_os_str().as_bytes().escape_ascii().to_string();
     let modules = (!module.is_empty()).then_some(("", module));
@@ -174,7 +176,8 @@ fn assert_shapes(python: &Python, chains: &Chains) {
     assert_eq!(chains.call_chain("several interpreters"), None);
 }
 
-/// The name of a launch, its functions with the marks of their lines, and the mark of the module's line.
+/// The name of a launch, its functions with the marks of their lines, and the mark of the module's
+/// line.
 type Shape = (&'static str, &'static [(&'static str, &'static str)], &'static str);
 
 const SHAPES: &[Shape] = &[
@@ -237,7 +240,8 @@ fn assert_compiled(python: &Python, chains: &Chains) {
     chains.expect_own("long name", &with_exec(python, &[frame("", "", 1)], "long_name"));
 }
 
-/// Returns the frames `first`, which `function` of the workload called by `exec`, and those of the workload.
+/// Returns the frames `first`, which `function` of the workload called by `exec`, and those of the
+/// workload.
 fn with_exec(python: &Python, first: &[PythonFrame], function: &str) -> Vec<PythonFrame> {
     let [mark, module] = [format!("{function}: exec"), format!("main: {function}")];
     [first, &shape(python, &[(function, &mark)], &module)].concat()
@@ -302,7 +306,8 @@ fn launching_code(name: &str) -> String {
     format!("import subprocess\n\nsubprocess.call([{:?}, {name:?}])\n", path("tiny"))
 }
 
-/// A shell runs a copy of the interpreter, whose path the recorder cannot know at the start. The copy launches until it is recognised.
+/// A shell runs a copy of the interpreter, whose path the recorder cannot know at the start. The
+/// copy launches until it is recognised.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Python)]
 fn a_python_that_was_unknown_at_the_start_is_recognised() {
@@ -332,7 +337,8 @@ fn try_unknown_copy(launches: u32) -> Result<(), String> {
     ok_if(last.is_some(), || format!("not recognised in {launches} launches"))
 }
 
-/// Runs the workload under a copy of the system's interpreter in which each occurrence of `from` is replaced by `to`.
+/// Runs the workload under a copy of the system's interpreter in which each occurrence of `from` is
+/// replaced by `to`.
 fn record_with_changed_python(from: &[u8], to: &[u8]) -> Chains {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let copy = directory.path().join("python3");

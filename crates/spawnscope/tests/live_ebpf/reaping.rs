@@ -1,5 +1,5 @@
-//! When a process is reaped, and by which process: wait calls of every kind, children of another process, and children that are never
-//! reaped.
+//! When a process is reaped, and by which process: wait calls of every kind, children of another
+//! process, and children that are never reaped.
 
 use crate::support::recording::launches;
 use crate::support::run::Record;
@@ -18,7 +18,8 @@ fn every_way_to_reap_is_seen_when_it_happens() {
     for (pid, late_ns) in late.into_iter().zip(truth.all("late_ns")) {
         let child = launches.with_pid(pid);
         let reap = child.phase_ns("reap").unwrap_or_else(|| panic!("no reap: {child}"));
-        // The workload notices a zombie a little after it became one, and much later on a busy machine.
+        // The workload notices a zombie a little after it became one, and much later on a busy
+        // machine.
         assert!(reap >= late_ns - MS && reap < late_ns + 100 * MS, "{late_ns}: {child}");
     }
     for pid in truth.all("never") {
@@ -27,7 +28,8 @@ fn every_way_to_reap_is_seen_when_it_happens() {
     }
 }
 
-/// A tracer gets a signal for each thread that ends, and the thread stays a zombie until the tracer reaps it.
+/// A tracer gets a signal for each thread that ends, and the thread stays a zombie until the tracer
+/// reaps it.
 #[apply(live_test)]
 #[needs(Ebpf, Strace, Python)]
 fn the_end_of_a_traced_thread_does_not_end_its_process() {

@@ -1,5 +1,6 @@
-//! Kernels that refuse BPF programs, simulated by a variable for tests: a refusal is reported, and only what the program records becomes
-//! unknown. Kernels without task storage, which are simulated in the same way, record the same.
+//! Kernels that refuse BPF programs, simulated by a variable for tests: a refusal is reported, and
+//! only what the program records becomes unknown. Kernels without task storage, which are simulated
+//! in the same way, record the same.
 
 use std::process::Command;
 

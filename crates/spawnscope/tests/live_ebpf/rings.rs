@@ -1,4 +1,5 @@
-//! `record --keep`: the recordings are consecutive, lose no launch at a rotation, and together stay below the limit.
+//! `record --keep`: the recordings are consecutive, lose no launch at a rotation, and together stay
+//! below the limit.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,7 +30,8 @@ fn recording_number(path: &Path) -> Option<u32> {
     name.strip_prefix("recording.")?.strip_suffix(".db")?.parse().ok()
 }
 
-/// Slow, because a file of a ring has at least 2 MB: only a real rotation shows which events and parents belong to which file.
+/// Slow, because a file of a ring has at least 2 MB: only a real rotation shows which events and
+/// parents belong to which file.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn a_ring_of_recordings_is_consecutive_and_stays_small() {

@@ -1,4 +1,5 @@
-//! Samples name the function that runs, and show what the loader does and where threads wait. Without the option, nothing is sampled.
+//! Samples name the function that runs, and show what the loader does and where threads wait.
+//! Without the option, nothing is sampled.
 
 use spawnscope::record::reader::RecordingFile;
 
@@ -55,7 +56,8 @@ fn working_weights(record: &Record) -> (u64, u64) {
     weights(&run, &["sampled", "run", "_start", "main", "spinning"])
 }
 
-/// This holds even if the function makes no system call for 5,000 samples, longer than the BPF program holds back the samples of a thread.
+/// This holds even if the function makes no system call for 5,000 samples, longer than the BPF
+/// program holds back the samples of a thread.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn samples_name_the_function_that_runs() {
@@ -69,7 +71,8 @@ fn samples_name_the_function_that_runs() {
     }
 }
 
-/// The process must live until the recorder reads its mappings in /proc. The recorder reads the kernel's symbols first.
+/// The process must live until the recorder reads its mappings in /proc. The recorder reads the
+/// kernel's symbols first.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn samples_name_the_function_without_mappings_from_the_kernel() {
@@ -118,7 +121,8 @@ fn try_waiting() -> Result<(), String> {
     let (child, all) = weights(&waits, &of_child);
     let switch = waits.iter().find(|(stack, _)| stack.contains("__schedule"));
     assert_eq!(switch, None, "the kernel functions that switch threads are left out");
-    // The parent waits as long as the child, less at most the time of a sample, unless it gets no CPU in time. No other thread waits for long.
+    // The parent waits as long as the child, less at most the time of a sample, unless it gets no
+    // CPU in time. No other thread waits for long.
     let is_right = child >= 300_000 && parent + 5_000 >= child && parent + child + 50_000 >= all;
     ok_if(is_right, || format!("{waits:#?}"))
 }
@@ -129,8 +133,9 @@ fn a_wait_inside_execve_has_kernel_frames() {
     best_of_three(try_scanned);
 }
 
-/// Each of seven children waits 20 ms for a permission scanner. Some kernels do not report that a thread of pid 1 leaves the CPU, so that
-/// the end of the child's wait is unknown and the wait is not reported.
+/// Each of seven children waits 20 ms for a permission scanner. Some kernels do not report that a
+/// thread of pid 1 leaves the CPU, so that the end of the child's wait is unknown and the wait is
+/// not reported.
 fn try_scanned() -> Result<(), String> {
     let mount_point = tempfile::tempdir().expect("a temporary directory");
     let record = Record::new().flags(&["--sample", "999"]);

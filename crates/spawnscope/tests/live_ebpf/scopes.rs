@@ -1,4 +1,5 @@
-//! What is followed: an existing process (`-p`), the whole machine (`-a`), a pid namespace of its own.
+//! What is followed: an existing process (`-p`), the whole machine (`-a`), a pid namespace of its
+//! own.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -12,7 +13,8 @@ use crate::support::run::{Record, Running, await_some, run};
 use crate::support::workloads::{Truth, path, word};
 use crate::support::{apply, live_test};
 
-/// Starts a shell whose script prints its pid, and runs the program `$0`. Returns the shell, its pid and its standard input.
+/// Starts a shell whose script prints its pid, and runs the program `$0`. Returns the shell, its
+/// pid and its standard input.
 fn start_shell(script: &str) -> (Running, String, ChildStdin) {
     let mut shell = Command::new("sh");
     shell.args(["-c", script]).arg(path("tiny")).stdin(Stdio::piped());
@@ -40,7 +42,8 @@ fn an_existing_process_is_followed_into_its_children() {
     let launches = launches(&record.file());
     let count = launches.0.len();
     assert!(count > 20, "about a hundred were launched, {count} seen");
-    // The recording may end in the midst of a launch. It has only the children of the shell, not the shell itself.
+    // The recording may end in the midst of a launch. It has only the children of the shell, not
+    // the shell itself.
     let ended = &launches.0[..count - 1];
     assert!(ended.iter().all(|launch| launch.programs() == ["tiny"]));
     let parents: HashSet<_> = launches.0.iter().map(|launch| launch.parent()).collect();
@@ -95,7 +98,8 @@ fn the_whole_machine_is_recorded_for_a_given_time() {
     assert_eq!(report["lost_events"], 0);
 }
 
-/// The shell is like that of a user: it existed before the recording, and launches 20 programs for each line that it reads.
+/// The shell is like that of a user: it existed before the recording, and launches 20 programs for
+/// each line that it reads.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Quiet)]
 fn an_episode_of_a_process_is_explained() {
@@ -115,7 +119,8 @@ fn an_episode_of_a_process_is_explained() {
     let episodes = report(&record.file())["episodes"].clone();
     let episodes = episodes.as_array().expect("episodes");
     assert!((2..=5).contains(&episodes.len()), "{episodes:?}");
-    // A wait for the next line belongs to no launch, although the shell reads right after it has reaped.
+    // A wait for the next line belongs to no launch, although the shell reads right after it has
+    // reaped.
     assert_eq!(episodes[0]["launches"], 20, "{episodes:?}");
     let whatif = ["whatif", "--json", "--remove", "tiny", "--episode", "1"];
     let whatif = read(&whatif, &record.file()).json();

@@ -1,5 +1,6 @@
-//! What a child does before its exec, and what its loader looks for, compared with what the workloads report about
-//! themselves; and the constants of the machine that the recorder measures first.
+//! What a child does before its exec, and what its loader looks for, compared with what the
+//! workloads report about themselves; and the constants of the machine that the recorder measures
+//! first.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +19,8 @@ const CLOSES: i64 = 1009;
 /// The number of libraries that `needs_libraries` loads, including the C library.
 const LIBRARIES: i64 = 4;
 
-/// bash masks signals and creates a pipe before a fork, and closes and unmasks after reaping. The counting in between is work of its own.
+/// bash masks signals and creates a pipe before a fork, and closes and unmasks after reaping. The
+/// counting in between is work of its own.
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn system_calls_of_a_shell_for_a_launch_are_separated_from_its_own_work() {
@@ -149,7 +151,8 @@ fn a_static_program_has_no_loader_that_could_search() {
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn the_constants_of_the_machine_are_in_the_recording() {
-    // On a busy machine, the time may be up before all constants are measured, but not in every attempt.
+    // On a busy machine, the time may be up before all constants are measured, but not in every
+    // attempt.
     let mut attempts: Vec<Calibration> = Vec::new();
     best_of_three(|| {
         let record = Record::new();

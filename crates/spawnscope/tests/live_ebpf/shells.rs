@@ -1,4 +1,5 @@
-//! Which executables count as shells, and the call site of a launch whose parent has ended: it may be unknown, but never wrong.
+//! Which executables count as shells, and the call site of a launch whose parent has ended: it may
+//! be unknown, but never wrong.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -41,7 +42,8 @@ fn a_bash_that_exports_nothing_has_no_lines() {
     }
 }
 
-/// As in a container, a new copy of bash is at a path that the recorder does not see. It runs until it is recognised.
+/// As in a container, a new copy of bash is at a path that the recorder does not see. It runs until
+/// it is recognised.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs)]
 fn a_bash_of_another_mount_namespace_is_recognised_while_it_runs() {

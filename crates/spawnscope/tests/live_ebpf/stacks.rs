@@ -1,5 +1,6 @@
-//! Native call chains. They are complete and have the right names, however a process launches and however it was built. If something
-//! prevents that, they are truncated and marked as such, and never have a wrong name.
+//! Native call chains. They are complete and have the right names, however a process launches and
+//! however it was built. If something prevents that, they are truncated and marked as such, and
+//! never have a wrong name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,8 @@ impl Chain {
         names.flatten().collect()
     }
 
-    /// Whether the name of a function contains this part. Debug information and symbols have different names for functions of libc.
+    /// Whether the name of a function contains this part. Debug information and symbols have
+    /// different names for functions of libc.
     fn has_name_with(&self, part: &str) -> bool {
         self.names().iter().any(|name| name.contains(part))
     }
@@ -99,7 +101,8 @@ fn chain_of(program: &Path, words: &[&str]) -> Chain {
     chains.first().expect("a chain").clone()
 }
 
-/// Records `callers` or one of its variants with each of these mechanisms, and returns the chains of the launches that they make.
+/// Records `callers` or one of its variants with each of these mechanisms, and returns the chains
+/// of the launches that they make.
 #[track_caller]
 fn chains_of(program: &str, mechanisms: &[&str]) -> Vec<Chain> {
     let script = format!("for mechanism in {}; do \"$0\" $mechanism; done", mechanisms.join(" "));
@@ -134,7 +137,8 @@ fn no_chain_is_recorded_by_default() {
     assert!(chains(&record.file()).is_empty());
 }
 
-/// The workload's own functions in every chain without debug information. `middle` is inlined, and so has no frame.
+/// The workload's own functions in every chain without debug information. `middle` is inlined, and
+/// so has no frame.
 const OWN_FUNCTIONS: [&str; 4] = ["inner", "outer", "main", "_start"];
 
 #[track_caller]

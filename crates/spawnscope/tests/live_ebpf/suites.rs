@@ -1,5 +1,7 @@
-//! Shells, makes and Perls of Debian's suites, from bash 5.1 to 5.3, dash 0.5.11 to 0.5.12 and zsh 5.8 to 5.9, each in its own root directory: every script has its
-//! lines, or none at all. `SPAWNSCOPE_TEST_BASHES` lists further bashes, separated by colons. The suites' Pythons are in `python_lines`.
+//! Shells, makes and Perls of Debian's suites, from bash 5.1 to 5.3, dash 0.5.11 to 0.5.12 and zsh
+//! 5.8 to 5.9, each in its own root directory: every script has its lines, or none at all.
+//! `SPAWNSCOPE_TEST_BASHES` lists further bashes, separated by colons. The suites' Pythons are in
+//! `python_lines`.
 
 use crate::support::chains::{Shell, chain_of, labelled_chains};
 use crate::support::roots::Root;

@@ -1,4 +1,5 @@
-//! An interactive command on a pseudo-terminal: the terminal belongs to the command, and its settings are not changed.
+//! An interactive command on a pseudo-terminal: the terminal belongs to the command, and its
+//! settings are not changed.
 
 use crate::support::pty::Session;
 use crate::support::run::Record;
@@ -30,7 +31,8 @@ fn an_interactive_command_owns_its_terminal() {
     assert_eq!(text.matches("\x1b[?25l").count(), text.matches("\x1b[?25h").count(), "the cursor is shown again");
 }
 
-/// The pauses are long enough for a spinner to appear: before a line, within a line, and within a line of another program.
+/// The pauses are long enough for a spinner to appear: before a line, within a line, and within a
+/// line of another program.
 #[apply(live_test)]
 #[needs(Ebpf, Pty)]
 fn an_unfinished_line_of_the_command_stays_as_it_is() {

@@ -1,5 +1,5 @@
-//! `top` on a pseudo-terminal: it shows launches, its keys work, and it restores the terminal, however it ends. It draws only changed cells,
-//! so the tests wait for single words.
+//! `top` on a pseudo-terminal: it shows launches, its keys work, and it restores the terminal,
+//! however it ends. It draws only changed cells, so the tests wait for single words.
 
 use std::process::Command;
 
@@ -18,7 +18,8 @@ fn on_terminal(words: &[&str]) -> Session {
     Session::start(&command)
 }
 
-/// Checks that the program ends with this status and has restored the terminal. Returns everything that it has drawn.
+/// Checks that the program ends with this status and has restored the terminal. Returns everything
+/// that it has drawn.
 #[track_caller]
 fn finish(session: Session, code: i32, before: &nix::sys::termios::Termios) -> String {
     let (status, settings, screen) = session.finish_with_settings();

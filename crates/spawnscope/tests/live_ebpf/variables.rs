@@ -1,4 +1,5 @@
-//! Labels from the few environment variables that are recorded; no other part of an environment is recorded.
+//! Labels from the few environment variables that are recorded; no other part of an environment is
+//! recorded.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +8,8 @@ use crate::support::recording::read;
 use crate::support::run::{Record, run};
 use crate::support::{apply, live_test};
 
-/// A Python script that sets variables as pytest does, besides secrets. Its first argument is the size in bytes of another variable, which
-/// makes the environment large.
+/// A Python script that sets variables as pytest does, besides secrets. Its first argument is the
+/// size in bytes of another variable, which makes the environment large.
 const SUITE: &str = r#"
 import os, subprocess, sys
 os.environ["AAA_FILLER"] = "b" * int(sys.argv[1])

@@ -1,4 +1,5 @@
-//! What threads wait for, and which process ends the wait: pipes, fifos, children and scanners that the tests themselves create.
+//! What threads wait for, and which process ends the wait: pipes, fifos, children and scanners that
+//! the tests themselves create.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
-//! Waits with a timeout, while unrelated launches run. The timer's interrupt may arrive while an unrelated process is on the CPU: that
-//! process must not be recorded as the waker. A process that does end a wait must be, whether or not the recorder sees interrupts.
+//! Waits with a timeout, while unrelated launches run. The timer's interrupt may arrive while an
+//! unrelated process is on the CPU: that process must not be recorded as the waker. A process that
+//! does end a wait must be, whether or not the recorder sees interrupts.
 
 use serde_json::Value;
 
@@ -41,13 +42,16 @@ const NO_INTERRUPTS: &str = "on_waking,runqueues";
 live_test! {
     #[needs(Ebpf, Cc)]
     fn a_wait_that_times_out_has_no_waker = assert_timeouts_have_no_waker(NOTHING);
-    fn a_wait_that_times_out_has_no_waker_without_the_name_of_the_preempt_count = assert_timeouts_have_no_waker(NO_PREEMPT_COUNT_NAME);
+    fn a_wait_that_times_out_has_no_waker_without_the_name_of_the_preempt_count =
+        assert_timeouts_have_no_waker(NO_PREEMPT_COUNT_NAME);
     fn a_wait_that_times_out_has_no_waker_without_interrupt_detection = assert_timeouts_have_no_waker(NO_INTERRUPTS);
     fn the_waker_of_a_wait_with_a_timeout_is_recorded = assert_waker_is_recorded(NOTHING);
-    fn the_waker_of_a_wait_with_a_timeout_is_recorded_without_interrupt_detection = assert_waker_is_recorded(NO_INTERRUPTS);
+    fn the_waker_of_a_wait_with_a_timeout_is_recorded_without_interrupt_detection =
+        assert_waker_is_recorded(NO_INTERRUPTS);
 }
 
-/// Records one `timed_waits` for each call, all at the same time, while a shell launches 150 other programs.
+/// Records one `timed_waits` for each call, all at the same time, while a shell launches 150 other
+/// programs.
 fn record_waits(calls: &str, how: &str, times: usize, absent: &str) -> (Record, Vec<u8>) {
     let record = Record::new();
     let script = "for call in $2; do \"$1\" $call \"$3\" \"$4\" & done; for i in {1..150}; do /bin/true; done; wait";
@@ -71,7 +75,8 @@ fn sees_interrupts(record: &Record) -> bool {
     missing.all(|part| part["what"] != "the kernel's preempt count")
 }
 
-/// Returns each launch of the workload with its call. Prints and skips calls that this kernel does not have.
+/// Returns each launch of the workload with its call. Prints and skips calls that this kernel does
+/// not have.
 fn launches_by_call<'l>(launches: &'l Launches, calls: &'l str) -> impl Iterator<Item = (&'l str, &'l Launch)> {
     let all = calls
         .split_whitespace()
@@ -93,8 +98,9 @@ fn is_waiter(launch: &Launch) -> bool {
     launch.programs() == ["timed_waits"]
 }
 
-/// Returns the waits of a launch that took at least `min_ns`. Uninterruptible waits are skipped, since they are not waits of the tested call
-/// (at exec, for instance, the kernel waits for other CPUs).
+/// Returns the waits of a launch that took at least `min_ns`. Uninterruptible waits are skipped,
+/// since they are not waits of the tested call (at exec, for instance, the kernel waits for other
+/// CPUs).
 fn waits(launch: &Launch, min_ns: u64) -> impl Iterator<Item = &Value> {
     let all = launch.json()["waits"].as_array().expect("waits").iter();
     all.filter(move |wait| {
@@ -119,7 +125,8 @@ fn assert_timeouts_have_no_waker(absent: &str) {
     assert_no_false_attribution(&record);
 }
 
-/// Checks that no wait is attributed to an unrelated launch, and that no predicted wall is shorter than the waits alone.
+/// Checks that no wait is attributed to an unrelated launch, and that no predicted wall is shorter
+/// than the waits alone.
 fn assert_no_false_attribution(record: &Record) {
     let file = record.file();
     let attribution = report(&file)["waits"].clone();
@@ -148,8 +155,9 @@ fn assert_waker_is_recorded(absent: &str) {
         children.retain(|pid| own.iter().all(|child| child.pid() != Some(*pid)));
         let mut ended: Vec<&Value> = waits(launch, WAKE_AFTER_NS * 2 / 3).collect();
         if call == "recv_internet" {
-            // A packet is delivered in an interrupt, so without interrupt detection the sender is not recorded as the waker. The kernel may also
-            // leave the delivery to a later interrupt.
+            // A packet is delivered in an interrupt, so without interrupt detection the sender is
+            // not recorded as the waker. The kernel may also leave the delivery to a later
+            // interrupt.
             if !sees_all {
                 continue;
             }
@@ -160,8 +168,9 @@ fn assert_waker_is_recorded(absent: &str) {
     assert_eq!(children, [] as [i64; 0], "every child that ended a wait is recorded");
 }
 
-/// Checks that a child ended each long wait, whatever else ran at that time. On a busy machine, a parent may come too late for some of the
-/// waits. If interrupts are not seen, the waker of a wait stays in doubt if its thread is preempted before the call returns.
+/// Checks that a child ended each long wait, whatever else ran at that time. On a busy machine, a
+/// parent may come too late for some of the waits. If interrupts are not seen, the waker of a wait
+/// stays in doubt if its thread is preempted before the call returns.
 #[track_caller]
 fn assert_woken_by(children: &[&Launch], ended: &[&Value], sees_all: bool) {
     // The wait4 for the child has no timeout.

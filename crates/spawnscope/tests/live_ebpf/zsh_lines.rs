@@ -1,4 +1,5 @@
-//! The lines of zsh scripts that request launches: each way in which zsh forks, with the call chain that the launches must have.
+//! The lines of zsh scripts that request launches: each way in which zsh forks, with the call chain
+//! that the launches must have.
 
 use std::fs;
 
@@ -146,7 +147,8 @@ g
     shell.expect(script, &[], &truth);
 }
 
-/// zsh runs a trap's text where it interrupts the script, and counts its lines. A trap that is a function has its own.
+/// zsh runs a trap's text where it interrupts the script, and counts its lines. A trap that is a
+/// function has its own.
 fn traps(shell: &Shell) {
     let script = "\
 trap '@t in_trap' USR1

@@ -1,5 +1,5 @@
-//! A command that ptrace records behaves as it does untraced: signals, stops, threads, tracers among its processes, and the end of a killed
-//! recorder.
+//! A command that ptrace records behaves as it does untraced: signals, stops, threads, tracers
+//! among its processes, and the end of a killed recorder.
 
 use std::fs;
 use std::thread::sleep;
@@ -45,8 +45,8 @@ fn concurrent_launches_of_many_threads_are_recorded() {
     assert_eq!(all.all(|launch| launch.command() == "true").len(), 100);
 }
 
-/// A stop is a voluntary context switch, and an exec does not reset their number. glibc makes some 130 system calls before the exec, and
-/// Python makes some 80.
+/// A stop is a voluntary context switch, and an exec does not reset their number. glibc makes some
+/// 130 system calls before the exec, and Python makes some 80.
 #[apply(live_test)]
 #[needs(Python)]
 fn a_spawned_process_has_few_stops_before_its_exec() {
@@ -61,7 +61,8 @@ fn a_spawned_process_has_few_stops_before_its_exec() {
     assert!(switches.len() == 6 && [0, 1, 2, 4, 5].iter().all(|at| switches[*at] < 30), "{switches:?}");
 }
 
-/// How often each launched grep was switched off its CPU because it stopped or waited. Each searches its own status for that.
+/// How often each launched grep was switched off its CPU because it stopped or waited. Each
+/// searches its own status for that.
 fn switches_of(command: &[&str]) -> Vec<u32> {
     let finished = Record::new().flags(&["-q"]).run(command).expect_code(0);
     let output = finished.output();
@@ -102,7 +103,8 @@ fn a_search_in_path_has_few_stops() {
     assert_few_stops(&["/usr/bin/python3", "-S", "-c", script], 20);
 }
 
-/// Node blocks only some signals, and has several threads. A child makes some 40 calls, and waits for memory that it shares.
+/// Node blocks only some signals, and has several threads. A child makes some 40 calls, and waits
+/// for memory that it shares.
 #[apply(live_test)]
 #[needs(Node)]
 fn a_process_of_node_has_few_stops_before_its_exec() {
@@ -111,7 +113,8 @@ fn a_process_of_node_has_few_stops_before_its_exec() {
     assert_few_stops(&["/usr/bin/node", "-e", script], 40);
 }
 
-/// In Go, one function makes all system calls. A child makes some 20, in the memory of its creator, which has several threads.
+/// In Go, one function makes all system calls. A child makes some 20, in the memory of its creator,
+/// which has several threads.
 #[apply(live_test)]
 #[needs(Go)]
 fn a_process_of_go_has_few_stops_before_its_exec() {
@@ -122,8 +125,9 @@ fn a_process_of_go_has_few_stops_before_its_exec() {
     assert_few_stops(&[&build_go(directory.path(), source)], 20);
 }
 
-/// Python code that launches programs by fork in several ways. Signals have handlers, or are blocked before or after the fork, and an exec
-/// fails or takes a descriptor. A handler that runs prints.
+/// Python code that launches programs by fork in several ways. Signals have handlers, or are
+/// blocked before or after the fork, and an exec fails or takes a descriptor. A handler that runs
+/// prints.
 const FORKS: &str = "\
 import os, signal, time\n\
 argv = ['grep', '-E', '^(Sig[PBIC]|Shd)', '/proc/self/status']\n\
@@ -196,8 +200,8 @@ fn a_tracer_among_the_launches_works_and_is_reported() {
     finished.expect_errors(["traces processes itself"]);
 }
 
-/// The recorder is killed at 17 different moments, at which the command does different things. It launches all the time, and often a child is
-/// in its loader. dash launches by vfork, bash by fork.
+/// The recorder is killed at 17 different moments, at which the command does different things. It
+/// launches all the time, and often a child is in its loader. dash launches by vfork, bash by fork.
 #[apply(live_test)]
 fn a_killed_recorder_leaves_the_command_running_and_the_recording_readable() {
     for round in 0..17 {

@@ -1,4 +1,5 @@
-//! Compares phases that ptrace and eBPF record of the same workload. The medians of many launches differ by at most 5 % or 1 ms.
+//! Compares phases that ptrace and eBPF record of the same workload. The medians of many launches
+//! differ by at most 5 % or 1 ms.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ fn is_close_to(measured: i64, truth: i64) -> bool {
     (measured - truth).abs() <= 1_000_000_i64.max(truth / 20)
 }
 
-/// Returns the medians of the phases of a program's launches, without the phases that are unknown for more than a tenth of the launches.
+/// Returns the medians of the phases of a program's launches, without the phases that are unknown
+/// for more than a tenth of the launches.
 fn medians(flags: &[&str], command: &[&str], program: &str) -> BTreeMap<&'static str, i64> {
     let record = Record::new().flags(flags).flags(&["-q"]);
     record.run(command).expect_code(0);

@@ -1,4 +1,5 @@
-//! `record` without options in containers: under the rules of Docker's default seccomp profile, and in the namespaces of rootless containers.
+//! `record` without options in containers: under the rules of Docker's default seccomp profile, and
+//! in the namespaces of rootless containers.
 
 use std::process::Command;
 
@@ -8,7 +9,8 @@ use crate::support::texts::assert_contains;
 use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
-/// Creates namespaces like those of a rootless container, in which the user is root and the command is a child of process 1.
+/// Creates namespaces like those of a rootless container, in which the user is root and the command
+/// is a child of process 1.
 const ROOTLESS: [&str; 6] = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
 
 /// Runs the program through launchers, as the user of the test.
@@ -24,7 +26,8 @@ fn launches(directory: &PublicDirectory) -> Launches {
     Launches::parse(&run_as_root(directory, &[], &export).expect_code(0).stdout)
 }
 
-/// Records three launches, as an ordinary user or as the user of the test. Checks the line about the collector and the recording.
+/// Records three launches, as an ordinary user or as the user of the test. Checks the line about
+/// the collector and the recording.
 #[track_caller]
 fn assert_records_by_ptrace(is_ordinary: bool, launchers: &[&str]) {
     let directory = PublicDirectory::new();
@@ -42,7 +45,8 @@ fn assert_records_by_ptrace(is_ordinary: bool, launchers: &[&str]) {
     }
 }
 
-/// Returns the path of a program that runs a command under the rules of Docker's default seccomp profile.
+/// Returns the path of a program that runs a command under the rules of Docker's default seccomp
+/// profile.
 fn docker() -> String {
     word("like_docker")
 }
@@ -51,7 +55,8 @@ live_test! {
     #[needs(Setpriv, Cc)]
     fn under_dockers_default_rules_an_ordinary_user_records_by_ptrace = assert_records_by_ptrace(true, &[&docker()]);
     #[needs(Cc)]
-    // Root in such a container has neither CAP_BPF nor CAP_PERFMON. Here it has both, and the rules refuse the calls.
+    // Root in such a container has neither CAP_BPF nor CAP_PERFMON. Here it has both, and the rules
+    // refuse the calls.
     fn under_dockers_default_rules_root_records_by_ptrace = assert_records_by_ptrace(false, &[&docker()]);
     #[needs(Setpriv, PidNs)]
     fn in_a_rootless_container_record_uses_ptrace = assert_records_by_ptrace(true, &ROOTLESS);

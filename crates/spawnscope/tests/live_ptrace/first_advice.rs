@@ -1,5 +1,5 @@
-//! The first advice is right although ptrace does not see what ends waits: those of a pipeline, of a pool of threads, of make for a shell
-//! whose output it reads, and of a parent that polls.
+//! The first advice is right although ptrace does not see what ends waits: those of a pipeline, of
+//! a pool of threads, of make for a shell whose output it reads, and of a parent that polls.
 
 use std::fs;
 
@@ -8,7 +8,8 @@ use crate::support::recording::{advice, report};
 use crate::support::run::Record;
 use crate::support::{apply, live_test};
 
-/// Records a command, and compares the rule of the first advice, and the least share of the wall that it saves.
+/// Records a command, and compares the rule of the first advice, and the least share of the wall
+/// that it saves.
 #[track_caller]
 fn assert_first(words: &[&str], rules: &[&str], min_share: f64) {
     best_of_three(|| {
@@ -32,7 +33,8 @@ fn of_a_pipeline_whose_last_program_reads_to_the_end() {
 #[needs(Python)]
 fn of_a_pool_of_threads() {
     let script = "import concurrent.futures, subprocess\n\
-                  def work(n): return subprocess.run(['cksum', '/etc/passwd', f'/proc/{n}/stat'], capture_output=True)\n\
+                  def work(n):\n\
+                  \x20 return subprocess.run(['cksum', '/etc/passwd', f'/proc/{n}/stat'], capture_output=True)\n\
                   with concurrent.futures.ThreadPoolExecutor(1) as pool: list(pool.map(work, [1] * 80))\n";
     assert_first(&["/usr/bin/python3", "-S", "-c", script], &["once", "in-language", "many-per-launch"], 0.1);
 }

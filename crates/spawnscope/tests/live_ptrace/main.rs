@@ -1,5 +1,5 @@
-//! Live tests of the ptrace collector: its recordings are compared with what the programs report about themselves, and with recordings by eBPF
-//! of the same command. Each file covers one subject.
+//! Live tests of the ptrace collector: its recordings are compared with what the programs report
+//! about themselves, and with recordings by eBPF of the same command. Each file covers one subject.
 
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "shared with tests that need more of it")]
@@ -8,7 +8,8 @@ mod support;
 mod behaviour;
 mod compared;
 mod containers;
-// A test of the eBPF collector: only when the setup of a forked dash ends differs. Both collectors read interpreters by the same code.
+// A test of the eBPF collector: only when the setup of a forked dash ends differs. Both collectors
+// read interpreters by the same code.
 #[path = "../live_ebpf/dash_lines.rs"]
 #[expect(dead_code, reason = "the shells of other Debian releases are tested with eBPF only")]
 mod dash_lines;

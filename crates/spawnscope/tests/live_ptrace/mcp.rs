@@ -1,4 +1,5 @@
-//! `mcp --allow-record`: a command that a client records does not see the protocol, and ends when the call is cancelled.
+//! `mcp --allow-record`: a command that a client records does not see the protocol, and ends when
+//! the call is cancelled.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};

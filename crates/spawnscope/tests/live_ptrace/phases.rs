@@ -1,4 +1,5 @@
-//! The phases that the ptrace collector knows, with workloads that each lengthen only one phase, by an amount that they print.
+//! The phases that the ptrace collector knows, with workloads that each lengthen only one phase, by
+//! an amount that they print.
 
 use crate::support::live_test;
 use crate::support::phases::{assert_phase_grows, assert_phase_grows_with};

@@ -1,4 +1,5 @@
-//! What ptrace records: the tree, arguments and exits are those that eBPF records, and what the tracer cannot see is unknown.
+//! What ptrace records: the tree, arguments and exits are those that eBPF records, and what the
+//! tracer cannot see is unknown.
 
 use crate::support::chains::labelled_chains;
 use crate::support::launches::{Launch, Launches};
@@ -7,7 +8,8 @@ use crate::support::run::{Record, run};
 use crate::support::workloads::{Truth, path};
 use crate::support::{apply, live_test};
 
-/// Returns the properties of a launch that do not differ from run to run, and those of the launches below it in order.
+/// Returns the properties of a launch that do not differ from run to run, and those of the launches
+/// below it in order.
 fn shape(all: &Launches, launch: &Launch) -> String {
     let below = all.children_of(launch);
     let below: Vec<String> = below.into_iter().map(|child| shape(all, child)).collect();
@@ -136,8 +138,8 @@ fn phases_that_the_tracer_sees_are_known_and_create_is_not() {
     record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
     let all = launches(&record.file());
     let child = all.only(|launch| launch.command() == "true");
-    // Unlike the fork call, these phases end at stops that the tracer sees. A new process may get a CPU at once, and a busy tracer cannot tell
-    // a short setup from its stops.
+    // Unlike the fork call, these phases end at stops that the tracer sees. A new process may get a
+    // CPU at once, and a busy tracer cannot tell a short setup from its stops.
     assert_eq!(child.phase_ns("create"), None);
     for phase in ["queue", "setup"] {
         assert!(child.phase_ns(phase).is_some(), "{phase}: {child}");
@@ -159,7 +161,8 @@ fn without_failed_execs_setup_and_exec_are_unknown() {
     assert!(child.phase_ns("load").is_some() && child.phase_ns("run").is_some());
 }
 
-/// A parent that blocks in wait4 stops for SIGCHLD right after the call, so the end of the wait is known.
+/// A parent that blocks in wait4 stops for SIGCHLD right after the call, so the end of the wait is
+/// known.
 #[apply(live_test)]
 #[needs(Python)]
 fn a_wait_for_a_child_and_its_reap_are_known() {

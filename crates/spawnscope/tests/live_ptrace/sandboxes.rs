@@ -1,4 +1,5 @@
-//! Builds with steps that isolate or trace their own processes: the results are the same as without the recorder, and nothing hangs.
+//! Builds with steps that isolate or trace their own processes: the results are the same as without
+//! the recorder, and nothing hangs.
 
 use std::fs;
 use std::path::Path;
@@ -35,8 +36,8 @@ impl BuildResult {
     }
 }
 
-/// Runs a build in two directories with these files, once without and once with the recorder. Compares the results, and returns the
-/// recording.
+/// Runs a build in two directories with these files, once without and once with the recorder.
+/// Compares the results, and returns the recording.
 #[track_caller]
 fn assert_builds_the_same(files: &[(&str, &str)], command: &[&str]) -> Record {
     let (plain, recorded) = (directory_with(files), directory_with(files));
@@ -79,7 +80,8 @@ fn a_build_by_make_that_fails_in_one_step_is_the_same() {
     assert_builds_the_same(&[("Makefile", makefile)], &["make", "-j3", "-k", "--no-print-directory"]);
 }
 
-/// As in Bazel's linux-sandbox, each step is process 1 or 2 of namespaces of its own, with its own mounts and no network.
+/// As in Bazel's linux-sandbox, each step is process 1 or 2 of namespaces of its own, with its own
+/// mounts and no network.
 #[apply(live_test)]
 #[needs(PidNs, MountNs)]
 fn steps_in_namespaces_of_their_own_are_the_same() {
@@ -105,7 +107,8 @@ s.out:
 \t@strace -f -qq -e trace=exit_group -e signal=none -o log sh -c 'sh -c \"exit 3\"; exit 4'; echo strace $$?
 \t@sed 's/^[0-9]* *//' log | sort > $@
 g.out:
-\t@gdb -nx -batch -ex 'set startup-with-shell off' -ex run -ex 'info program' --args sh -c 'exit 5' 2>&1 | sed -n 's/.*exited with code/code/p' > $@
+\t@gdb -nx -batch -ex 'set startup-with-shell off' -ex run -ex 'info program' --args sh -c 'exit 5' 2>&1 \\
+\t | sed -n 's/.*exited with code/code/p' > $@
 ";
     let record = assert_builds_the_same(&[("Makefile", makefile)], &["make", "-j2", "--no-print-directory"]);
     let all = launches(&record.file());
@@ -122,7 +125,8 @@ fn programs_attach_to_recorded_processes() {
     assert!(finished.message().contains("from now on it is not recorded"), "{}", finished.errors());
 }
 
-/// The name of the program that seizes its child is not that of a known tracer. The build compiles the program.
+/// The name of the program that seizes its child is not that of a known tracer. The build compiles
+/// the program.
 #[apply(live_test)]
 #[needs(Cc)]
 fn a_step_that_seizes_its_own_child_is_the_same() {

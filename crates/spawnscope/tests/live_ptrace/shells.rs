@@ -64,8 +64,8 @@ impl Home {
     }
 }
 
-/// Returns the lines of the test's own files that take long enough for advice, in order. On a busy machine, those of the
-/// system take as long.
+/// Returns the lines of the test's own files that take long enough for advice, in order. On a busy
+/// machine, those of the system take as long.
 fn slow_lines(report: &Value) -> Vec<u64> {
     let advice = report["advice"].as_array().unwrap().iter();
     let own = advice.filter(|advice| {

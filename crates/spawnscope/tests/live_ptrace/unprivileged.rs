@@ -1,4 +1,5 @@
-//! `record` as an ordinary user: without options it falls back to ptrace and says so, and set-user-id programs keep their privilege.
+//! `record` as an ordinary user: without options it falls back to ptrace and says so, and
+//! set-user-id programs keep their privilege.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

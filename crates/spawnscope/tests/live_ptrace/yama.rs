@@ -1,5 +1,6 @@
-//! `record` under each level of the Yama security module, which limits which processes a user may trace. The level is that of the whole
-//! machine. The tests restore it, except for the highest level, which lasts until the next boot.
+//! `record` under each level of the Yama security module, which limits which processes a user may
+//! trace. The level is that of the whole machine. The tests restore it, except for the highest
+//! level, which lasts until the next boot.
 
 use std::fs;
 

@@ -1,6 +1,7 @@
-//! The doctor and the lab while a real scanner runs. The doctor names the daemon, whose fanotify marks it finds. Whether a scanner is a problem
-//! depends on its delay, which a busy machine can hide (fapolicyd takes a tenth of a millisecond). `live_doctor` tests that with a scanner
-//! that takes 20 ms.
+//! The doctor and the lab while a real scanner runs. The doctor names the daemon, whose fanotify
+//! marks it finds. Whether a scanner is a problem depends on its delay, which a busy machine can
+//! hide (fapolicyd takes a tenth of a millisecond). `live_doctor` tests that with a scanner that
+//! takes 20 ms.
 
 use crate::examination::Examination;
 use crate::scanned_directory::ScannedDirectory;
@@ -27,7 +28,8 @@ fn examine_under(scanner: &'static str) -> Examination {
     Examination::from_output(&run(&mut scanned.spawnscope(&["doctor", "--json", "scanners"])))
 }
 
-/// ClamAV scans at each open, so a second launch is not faster than the first one, but a launch from memory is.
+/// ClamAV scans at each open, so a second launch is not faster than the first one, but a launch
+/// from memory is.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
 fn a_scanner_that_checks_each_launch_delays_the_second_but_none_from_memory() {

@@ -1,4 +1,5 @@
-//! A build that runs new binaries while a scanner runs: its waits are reported with the name of the daemon.
+//! A build that runs new binaries while a scanner runs: its waits are reported with the name of the
+//! daemon.
 
 use std::path::Path;
 

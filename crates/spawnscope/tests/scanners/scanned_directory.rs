@@ -45,7 +45,8 @@ impl ScannedDirectory {
         command
     }
 
-    /// Returns the beginning of a command line. The command that follows runs while the directory is watched.
+    /// Returns the beginning of a command line. The command that follows runs while the directory
+    /// is watched.
     pub fn launcher(&self) -> Vec<String> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scanners/within.sh");
         let daemons = scanner_daemons();

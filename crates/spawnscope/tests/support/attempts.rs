@@ -1,5 +1,6 @@
-//! Retries for tests that load on the machine can spoil. Attempts return the failure instead of panicking, because a backtrace leaves the
-//! process with more memory, which makes the forks of all later attempts slower.
+//! Retries for tests that load on the machine can spoil. Attempts return the failure instead of
+//! panicking, because a backtrace leaves the process with more memory, which makes the forks of all
+//! later attempts slower.
 
 // Other crates include this file, so it brings its module along.
 #[path = "side_by_side.rs"]
@@ -10,11 +11,13 @@ use std::time::Duration;
 
 use side_by_side::alone;
 
-/// Pauses before the attempts in milliseconds. Growing pauses keep one burst of load from spoiling all attempts. More attempts would hide races.
+/// Pauses before the attempts in milliseconds. Growing pauses keep one burst of load from spoiling
+/// all attempts. More attempts would hide races.
 const PAUSES_MS: [u64; 3] = [0, 200, 1000];
 
-/// Makes up to three attempts, until one succeeds, and returns its result. Return an error only for failures that load can cause; assert
-/// everything else within the attempt. No other test runs meanwhile.
+/// Makes up to three attempts, until one succeeds, and returns its result. Return an error only for
+/// failures that load can cause; assert everything else within the attempt. No other test runs
+/// meanwhile.
 #[track_caller]
 pub fn best_of_three<T>(mut attempt: impl FnMut() -> Result<T, String>) -> T {
     let mut failures = Vec::new();
@@ -26,7 +29,8 @@ pub fn best_of_three<T>(mut attempt: impl FnMut() -> Result<T, String>) -> T {
         match result {
             Ok(result) => return result,
             Err(failure) => {
-                // Printed even if a later attempt succeeds: a test that always needs several attempts has a cause other than load.
+                // Printed even if a later attempt succeeds: a test that always needs several
+                // attempts has a cause other than load.
                 eprintln!("attempt {} of {}: {failure:.300}", number + 1, PAUSES_MS.len());
                 failures.push(failure);
             }
@@ -42,7 +46,8 @@ pub fn with_growing_lengths<T>(mut attempt: impl FnMut(u32) -> Result<T, String>
     best_of_three(|| attempt(lengths.next().expect("one for each attempt")))
 }
 
-/// Returns how often a race is tried: `usual` times, or once if `SPAWNSCOPE_TEST_ONCE` is set, as in guests whose clock counts instructions.
+/// Returns how often a race is tried: `usual` times, or once if `SPAWNSCOPE_TEST_ONCE` is set, as
+/// in guests whose clock counts instructions.
 pub fn rounds(usual: usize) -> usize {
     if std::env::var_os("SPAWNSCOPE_TEST_ONCE").is_some() { 1 } else { usual }
 }

@@ -13,9 +13,10 @@ use super::roots::Root;
 use super::run::{Finished, Record, run};
 use super::workloads::path;
 
-/// Lists the launches of a recording in order: the last argument of each (or the label, such as `(bash)`, of a fork that executes nothing)
-/// and its call chain from the innermost frame outwards, such as `main.sh:5 f < main.sh:7`. Files are shown by base name. `?` marks an
-/// unknown part, a truncated chain ends with `...`, and an unknown chain is empty.
+/// Lists the launches of a recording in order: the last argument of each (or the label, such as
+/// `(bash)`, of a fork that executes nothing) and its call chain from the innermost frame outwards,
+/// such as `main.sh:5 f < main.sh:7`. Files are shown by base name. `?` marks an unknown part, a
+/// truncated chain ends with `...`, and an unknown chain is empty.
 pub fn labelled_chains(file: &Path) -> Vec<(String, String)> {
     let file = RecordingFile::open(file).expect("the recording");
     let recording = file.read().expect("its rows");
@@ -79,7 +80,8 @@ pub const IN_FORKS: [(&str, &str); 5] = [
     ("never", NOT_LAUNCHED),
 ];
 
-/// Returns the label after the program's name, unless it contains a variable: `in_f` of ` in_f; :)`, `list` of `', 'list'`.
+/// Returns the label after the program's name, unless it contains a variable: `in_f` of ` in_f;
+/// :)`, `list` of `', 'list'`.
 fn plain_label(after: &str) -> Option<&str> {
     let label = after.strip_prefix("', '").or_else(|| after.strip_prefix(' '))?;
     let end = label.find(|each: char| !each.is_alphanumeric() && each != '_').unwrap_or(label.len());
@@ -126,14 +128,16 @@ impl Shell {
         }
     }
 
-    /// Records a script, in which `@t` is replaced by the path of a small program, and checks the chains of the launches whose labels are in
-    /// `truth`. `other_files` are files that the script may read.
+    /// Records a script, in which `@t` is replaced by the path of a small program, and checks the
+    /// chains of the launches whose labels are in `truth`. `other_files` are files that the script
+    /// may read.
     #[track_caller]
     pub fn expect(&self, script: &str, other_files: &[(&str, &str)], truth: &[(&str, &str)]) {
         self.expect_and_list(script, other_files, truth);
     }
 
-    /// Like `expect`, for a script in which each launch with a plain label has the line of that label, if `truth` says nothing else.
+    /// Like `expect`, for a script in which each launch with a plain label has the line of that
+    /// label, if `truth` says nothing else.
     #[track_caller]
     pub fn expect_own_lines(&self, script: &str, truth: &[(&str, &str)]) {
         let own = (1..).zip(script.lines()).flat_map(|(number, line)| {

@@ -5,7 +5,8 @@ use std::process::Command;
 use super::pty::Session;
 use super::run::{Record, SPAWNSCOPE};
 
-/// Checks that a shell sees that the command has stopped, as it sees it without spawnscope, and that the shell's `fg` continues the command.
+/// Checks that a shell sees that the command has stopped, as it sees it without spawnscope, and
+/// that the shell's `fg` continues the command.
 pub fn assert_a_shell_sees_stops_through(verb: &[&str]) {
     let script = "set -m; \"$@\" sh -c 'kill -STOP $$; echo continued; exit 7'; echo stopped $?; fg; echo ended $?";
     let mut shell = Command::new("bash");

@@ -1,5 +1,6 @@
-//! Code that live tests share: the harness, requirements on the machine, the workloads, running the binary, and reading its output. This
-//! code does not depend on a collector: the tests of each collector pass their own arguments.
+//! Code that live tests share: the harness, requirements on the machine, the workloads, running the
+//! binary, and reading its output. This code does not depend on a collector: the tests of each
+//! collector pass their own arguments.
 
 pub mod attempts;
 pub mod chains;
@@ -26,7 +27,8 @@ pub use macro_rules_attribute::apply;
 use attempts::side_by_side::{beside_others, without_others};
 use needs::{Need, first_unmet, is_selected};
 
-/// A live test: its name as a sentence, its requirements, and the function, which is called with the name.
+/// A live test: its name as a sentence, its requirements, and the function, which is called with
+/// the name.
 #[derive(Clone, Copy)]
 pub struct LiveTest {
     pub name: &'static str,
@@ -99,8 +101,9 @@ const SLOW: Duration = Duration::from_secs(5);
 /// The tests that took longer, with their durations.
 static SLOW_TESTS: Mutex<Vec<(Duration, &str)>> = Mutex::new(Vec::new());
 
-/// Runs as many tests at a time as there are CPUs (`side_by_side` says which), and lists the slow ones. Tests with unmet needs are ignored with
-/// the reason, or fail if `SPAWNSCOPE_TEST_REQUIRE` names the need.
+/// Runs as many tests at a time as there are CPUs (`side_by_side` says which), and lists the slow
+/// ones. Tests with unmet needs are ignored with the reason, or fail if `SPAWNSCOPE_TEST_REQUIRE`
+/// names the need.
 pub fn run_all(tests: Vec<LiveTest>) -> ExitCode {
     workloads::compile_if_kept();
     let selected = tests.into_iter().filter(|test| is_selected(test.needs));

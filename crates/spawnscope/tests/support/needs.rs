@@ -12,10 +12,12 @@ use super::{roots, workloads};
 /// Names the needs that must be met, separated by commas. A test that lacks one of them fails.
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 
-/// Names the slow needs whose tests are run, separated by commas, and no other tests. Without it, tests with slow needs are ignored.
+/// Names the slow needs whose tests are run, separated by commas, and no other tests. Without it,
+/// tests with slow needs are ignored.
 const SLOW: &str = "SPAWNSCOPE_TEST_SLOW";
 
-/// The variable that is set if the machine is a guest for these tests only (`scripts/kernel-matrix/init`).
+/// The variable that is set if the machine is a guest for these tests only
+/// (`scripts/kernel-matrix/init`).
 const DISPOSABLE: &str = "SPAWNSCOPE_TEST_DISPOSABLE";
 
 /// Needs of tests in other crates and in Python, which `SPAWNSCOPE_TEST_REQUIRE` may also name.
@@ -119,7 +121,8 @@ needs! {
     Pairs,
 }
 
-/// Needs of tests that take long. `make test-all` runs these tests, `.ci/run` those that a change touches (`scripts/slow-checks.tsv`).
+/// Needs of tests that take long. `make test-all` runs these tests, `.ci/run` those that a change
+/// touches (`scripts/slow-checks.tsv`).
 const SLOW_NEEDS: [Need; 4] = [Need::Scanners, Need::Roots, Need::Storms, Need::Pairs];
 
 impl Need {
@@ -189,7 +192,8 @@ impl Need {
     }
 }
 
-/// Whether the need must be met. An unknown name is an error, because a typo would silently require nothing.
+/// Whether the need must be met. An unknown name is an error, because a typo would silently require
+/// nothing.
 fn is_required(need: Need) -> Result<bool, String> {
     let Ok(names) = std::env::var(REQUIRE) else { return Ok(false) };
     let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
@@ -207,7 +211,8 @@ fn is_slow_selected(need: Need) -> bool {
     std::env::var(SLOW).is_ok_and(|names| names.split(',').any(|name| name == need.name()))
 }
 
-/// Whether a test with these needs is run, or at least reported as ignored: if slow needs are named, only their tests are.
+/// Whether a test with these needs is run, or at least reported as ignored: if slow needs are
+/// named, only their tests are.
 pub fn is_selected(needs: &[Need]) -> bool {
     std::env::var_os(SLOW).is_none() || needs.iter().any(|need| SLOW_NEEDS.contains(need) && is_slow_selected(*need))
 }
@@ -223,8 +228,8 @@ pub fn first_unmet(needs: &[Need]) -> Result<Option<String>, String> {
     Ok(None)
 }
 
-/// Returns the Python that has the packages of the checkers. `make test` sets the variable to the Python of
-/// `scripts/python-environment.sh`.
+/// Returns the Python that has the packages of the checkers. `make test` sets the variable to the
+/// Python of `scripts/python-environment.sh`.
 pub fn python() -> OsString {
     std::env::var_os("SPAWNSCOPE_TEST_PYTHON").unwrap_or_else(|| "python3".into())
 }
@@ -234,7 +239,8 @@ pub fn scanner_daemons() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../target/scanners"].iter().collect()
 }
 
-/// Returns the hierarchy of control groups that has this controller: its own one in version 1, the only one in version 2.
+/// Returns the hierarchy of control groups that has this controller: its own one in version 1, the
+/// only one in version 2.
 pub fn control_groups(controller: &str) -> PathBuf {
     let version_2 = PathBuf::from("/sys/fs/cgroup");
     let version_1 = version_2.join(controller);
@@ -282,7 +288,8 @@ fn check_make() -> Result<(), String> {
 fn check_ptrace() -> Result<(), String> {
     let mut stranger = Command::new("sleep").arg("60").spawn().map_err(|error| format!("sleep: {error}"))?;
     let pid = stranger.id();
-    // SAFETY: the request touches none of our memory. The thread does nothing else, and its end detaches from the process.
+    // SAFETY: the request touches none of our memory. The thread does nothing else, and its end
+    // detaches from the process.
     let seized = std::thread::spawn(move || match unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0usize, 0usize) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),

@@ -1,5 +1,6 @@
-//! Tests a phase with a workload that lengthens only that phase, by an amount that it measures itself. The phase must grow by that amount,
-//! within 5 % or 1 ms, whichever is larger, and no other phase may grow by more than 3 ms.
+//! Tests a phase with a workload that lengthens only that phase, by an amount that it measures
+//! itself. The phase must grow by that amount, within 5 % or 1 ms, whichever is larger, and no
+//! other phase may grow by more than 3 ms.
 
 use std::ffi::OsString;
 
@@ -12,7 +13,8 @@ use super::workloads::{Truth, path};
 const MIN_TOLERANCE_NS: i64 = 1_000_000;
 const MAX_GROWTH_OF_OTHERS_NS: i64 = 3_000_000;
 
-/// Returns `limit`, or an eighth of the free memory in megabytes if that is less. On small machines, less memory makes the phases long enough.
+/// Returns `limit`, or an eighth of the free memory in megabytes if that is less. On small
+/// machines, less memory makes the phases long enough.
 fn limited_megabytes(limit: u64) -> String {
     let memory = std::fs::read_to_string("/proc/meminfo").expect("/proc is mounted");
     let free = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -27,7 +29,8 @@ pub fn words(workloads: &[&str], plain: &[&str]) -> Vec<OsString> {
     paths.chain(plain.iter().map(OsString::from)).collect()
 }
 
-/// The phases of the children of a workload, and the amounts that the workload itself measured, child by child.
+/// The phases of the children of a workload, and the amounts that the workload itself measured,
+/// child by child.
 struct Measurement {
     phases: Vec<[Option<i64>; PHASES.len()]>,
     amounts: Vec<i64>,
@@ -47,8 +50,9 @@ impl Measurement {
         Measurement { phases, amounts: truth.all("amount_ns") }
     }
 
-    /// Returns the median of a phase, or `None` if it is unknown for all children. With ptrace, some phases are known only for some of the
-    /// children: `reap`, and `queue` and `setup` of children that were preempted early.
+    /// Returns the median of a phase, or `None` if it is unknown for all children. With ptrace,
+    /// some phases are known only for some of the children: `reap`, and `queue` and `setup` of
+    /// children that were preempted early.
     fn median_ns(&self, phase: usize) -> Option<i64> {
         let known: Vec<i64> = self.phases.iter().filter_map(|phases| phases[phase]).collect();
         let all = known.len() == self.phases.len();
@@ -57,7 +61,8 @@ impl Measurement {
         (!known.is_empty()).then(|| median(known))
     }
 
-    /// Returns the median difference, child by child, between a phase and the amount that the workload measured.
+    /// Returns the median difference, child by child, between a phase and the amount that the
+    /// workload measured.
     fn median_excess_ns(&self, phase: usize) -> i64 {
         // A base workload with nothing to measure prints no amounts.
         let amounts = self.amounts.iter().copied().chain(std::iter::repeat(0));
@@ -98,7 +103,8 @@ pub fn assert_phase_grows_with(flags: &[&str], phase: &str) {
 /// Records both commands with these flags, and compares the phases of their children.
 #[track_caller]
 pub fn assert_only_this_phase_grows(flags: &[&str], long_phase: &str, base: &[OsString], long: &[OsString]) {
-    // On a shared machine, other processes take time during a measurement. A wrongly charged phase is wrong each time.
+    // On a shared machine, other processes take time during a measurement. A wrongly charged phase
+    // is wrong each time.
     best_of_three(|| measure(flags, long_phase, base, long));
 }
 

@@ -1,4 +1,5 @@
-//! Predictions without recorded wakers: each interval contains the prediction of a recording by eBPF of the same command.
+//! Predictions without recorded wakers: each interval contains the prediction of a recording by
+//! eBPF of the same command.
 
 use std::fs;
 use std::path::Path;
@@ -53,14 +54,20 @@ const SLEEP: Workload = Workload {
 
 live_test! {
     #[needs(Ebpf)]
-    fn the_interval_of_a_loop_of_shells_contains_the_prediction_of_ebpf = assert_intervals_contain_predictions(&LOOP);
-    fn the_interval_of_pipelines_contains_the_prediction_of_ebpf = assert_intervals_contain_predictions(&PIPELINE);
-    fn the_interval_of_a_build_with_two_jobs_contains_the_prediction_of_ebpf = assert_intervals_contain_predictions(&BUILD);
+    fn the_interval_of_a_loop_of_shells_contains_the_prediction_of_ebpf =
+        assert_intervals_contain_predictions(&LOOP);
+    fn the_interval_of_pipelines_contains_the_prediction_of_ebpf =
+        assert_intervals_contain_predictions(&PIPELINE);
+    fn the_interval_of_a_build_with_two_jobs_contains_the_prediction_of_ebpf =
+        assert_intervals_contain_predictions(&BUILD);
     #[needs(Ebpf, Python)]
-    fn the_interval_of_a_python_program_contains_the_prediction_of_ebpf = assert_intervals_contain_predictions(&SUBPROCESS);
+    fn the_interval_of_a_python_program_contains_the_prediction_of_ebpf =
+        assert_intervals_contain_predictions(&SUBPROCESS);
     #[needs(Ebpf)]
-    fn the_interval_of_calls_of_system_contains_the_prediction_of_ebpf = assert_intervals_contain_predictions(&SYSTEM);
-    fn the_interval_of_sleeps_of_children_contains_the_prediction_of_ebpf = assert_intervals_contain_predictions(&SLEEP);
+    fn the_interval_of_calls_of_system_contains_the_prediction_of_ebpf =
+        assert_intervals_contain_predictions(&SYSTEM);
+    fn the_interval_of_sleeps_of_children_contains_the_prediction_of_ebpf =
+        assert_intervals_contain_predictions(&SLEEP);
 }
 
 /// Returns the collector that the tests are about.
@@ -68,7 +75,8 @@ fn collector() -> &'static str {
     COLLECTOR.get().expect("the main function names the collector")
 }
 
-/// Checks that the interval of each saving from a recording by the collector contains the saving from a recording by eBPF.
+/// Checks that the interval of each saving from a recording by the collector contains the saving
+/// from a recording by eBPF.
 fn assert_intervals_contain_predictions(workload: &Workload) {
     best_of_three(|| {
         let [exact, partial] = ["ebpf", collector()].map(|collector| record_workload(collector, workload));

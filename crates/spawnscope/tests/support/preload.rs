@@ -1,4 +1,5 @@
-//! Builds the library that `accel` preloads, which Cargo does not build for the tests of another package.
+//! Builds the library that `accel` preloads, which Cargo does not build for the tests of another
+//! package.
 
 use std::process::Command;
 use std::sync::Once;

@@ -23,8 +23,9 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts a command as the leader of a session whose controlling terminal is a new pseudo-terminal. `setsid --ctty` does in its own
-    /// process what would need unsafe code in ours.
+    /// Starts a command as the leader of a session whose controlling terminal is a new
+    /// pseudo-terminal. `setsid --ctty` does in its own process what would need unsafe code in
+    /// ours.
     pub fn start(command: &Command) -> Session {
         let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(&size, None).expect("a pseudo-terminal");
@@ -80,7 +81,8 @@ impl Session {
     pub fn finish_with_settings(mut self) -> (ExitStatus, Termios, Vec<u8>) {
         let status = await_some("the end of the program", || self.child.try_wait().expect("wait"));
         let settings = self.settings();
-        // This is the last descriptor of the program's side. Without it, the watcher's read fails with EIO.
+        // This is the last descriptor of the program's side. Without it, the watcher's read fails
+        // with EIO.
         drop(self.terminal);
         await_some("the end of the terminal", || self.watcher.is_finished().then_some(()));
         let screen_bytes = self.screen_bytes.lock().expect("the watcher does not panic").clone();

@@ -1,4 +1,5 @@
-//! The Python interpreters whose lines are tested: those of this machine, and those of Debian suites in their root directories.
+//! The Python interpreters whose lines are tested: those of this machine, and those of Debian
+//! suites in their root directories.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -44,7 +45,8 @@ impl Python {
         }
     }
 
-    /// Returns the name of a function as this version reports it: up to 3.10, without its enclosing scope.
+    /// Returns the name of a function as this version reports it: up to 3.10, without its enclosing
+    /// scope.
     pub fn name<'a>(&self, qualified: &'a str) -> &'a str {
         let plain = qualified.rsplit('.').next().filter(|_| self.minor < 11);
         plain.unwrap_or(qualified)
@@ -95,7 +97,8 @@ pub fn suite_interpreters() -> Vec<Python> {
     found.map(|python| python.expect("an interpreter of 3.9 or later")).collect()
 }
 
-/// Returns the oldest and the newest interpreter of this machine. The others are tested with those of the suites.
+/// Returns the oldest and the newest interpreter of this machine. The others are tested with those
+/// of the suites.
 pub fn interpreters() -> Vec<Python> {
     let mut found = all_interpreters();
     found.sort_by_key(|python| python.minor);

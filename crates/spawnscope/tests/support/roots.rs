@@ -1,5 +1,5 @@
-//! The directories that `scripts/interpreter-roots.sh` creates. Each has the interpreters of one Debian suite, which run with that directory as
-//! their root.
+//! The directories that `scripts/interpreter-roots.sh` creates. Each has the interpreters of one
+//! Debian suite, which run with that directory as their root.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -51,8 +51,8 @@ impl Root {
         run(Command::new(&words[0]).args(&words[1..]))
     }
 
-    /// Returns the command that records these words in the root. The root's interpreters are also in the recorder's PATH, so that the recorder
-    /// knows them at the start.
+    /// Returns the command that records these words in the root. The root's interpreters are also
+    /// in the recorder's PATH, so that the recorder knows them at the start.
     pub fn recorder(self, record: &Record, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut command = record.command(self.command(words));
         let path = std::env::var_os("PATH").unwrap_or_default();

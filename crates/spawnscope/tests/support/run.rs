@@ -1,5 +1,5 @@
-//! Runs the binary under test, always with a deadline. Output goes to files instead of pipes, so that a process that outlives its parent
-//! cannot block the test.
+//! Runs the binary under test, always with a deadline. Output goes to files instead of pipes, so
+//! that a process that outlives its parent cannot block the test.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
@@ -33,8 +33,8 @@ pub fn as_nobody() -> Command {
     command
 }
 
-/// Copies a program, in another process: the kernel refuses to execute a file that is open for writing, and a child that another test
-/// starts meanwhile would keep it open until its exec.
+/// Copies a program, in another process: the kernel refuses to execute a file that is open for
+/// writing, and a child that another test starts meanwhile would keep it open until its exec.
 pub fn copy_program(from: &Path, to: &Path) {
     run(Command::new("cp").arg(from).arg(to)).expect_code(0);
 }
@@ -54,8 +54,8 @@ impl PublicDirectory {
         self.0.path()
     }
 
-    /// Runs the program in the directory as an ordinary user. The launchers execute each other in this order, and the last one executes the
-    /// program.
+    /// Runs the program in the directory as an ordinary user. The launchers execute each other in
+    /// this order, and the last one executes the program.
     pub fn run(&self, launchers: &[&str], words: &[&str]) -> Finished {
         let mut command = as_nobody();
         command.args(launchers).arg(self.path().join("spawnscope")).args(words);
@@ -168,7 +168,8 @@ impl Running {
     }
 }
 
-/// Waits until a condition returns a value, with a deadline. `what` names the value in the failure message.
+/// Waits until a condition returns a value, with a deadline. `what` names the value in the failure
+/// message.
 #[track_caller]
 pub fn await_some<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
@@ -181,8 +182,8 @@ pub fn await_some<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T 
     }
 }
 
-/// Starts a program. If it is a file that this test has just written, another test may have forked meanwhile, and its child still has the
-/// file open for writing until it executes its program.
+/// Starts a program. If it is a file that this test has just written, another test may have forked
+/// meanwhile, and its child still has the file open for writing until it executes its program.
 fn spawn(command: &mut Command) -> Child {
     await_some("an executable that nobody writes", || match command.spawn() {
         Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => None,

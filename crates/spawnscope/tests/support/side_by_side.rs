@@ -1,5 +1,6 @@
-//! Which live tests may run at the same time. Most record programs and compare facts, which other tests do not change, so two of them share
-//! the machine. A measurement needs the machine for itself: `best_of_three` makes its attempts alone, and so do tests that need `Quiet`.
+//! Which live tests may run at the same time. Most record programs and compare facts, which other
+//! tests do not change, so two of them share the machine. A measurement needs the machine for
+//! itself: `best_of_three` makes its attempts alone, and so do tests that need `Quiet`.
 
 use std::cell::{Cell, RefCell};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -20,7 +21,8 @@ thread_local! {
     static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// Runs a test beside others. Returns how long it took, without the time in which it waited for them.
+/// Runs a test beside others. Returns how long it took, without the time in which it waited for
+/// them.
 pub fn beside_others(test: impl FnOnce()) -> Duration {
     HOLD.set(shared());
     // A test that panics must not hold the machine: its thread runs other tests.
@@ -40,7 +42,8 @@ fn timed(test: impl FnOnce()) -> Duration {
     start.elapsed().saturating_sub(WAITED.get())
 }
 
-/// Waits until no other test runs, and keeps others from running during `work`. If `work` panics, the test has ended and holds nothing.
+/// Waits until no other test runs, and keeps others from running during `work`. If `work` panics,
+/// the test has ended and holds nothing.
 pub fn alone<T>(work: impl FnOnce() -> T) -> T {
     if HOLD.with_borrow(|hold| matches!(hold, Hold::Alone)) {
         return work();

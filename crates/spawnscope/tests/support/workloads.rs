@@ -1,5 +1,6 @@
-//! The programs of `tests/workloads`, compiled once into a temporary directory, and the `key=value` facts that they print. A machine
-//! without a compiler, such as a guest of `scripts/kernel-matrix.sh`, gets compiled programs.
+//! The programs of `tests/workloads`, compiled once into a temporary directory, and the `key=value`
+//! facts that they print. A machine without a compiler, such as a guest of
+//! `scripts/kernel-matrix.sh`, gets compiled programs.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +11,8 @@ use std::sync::OnceLock;
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/workloads");
 const FLAGS: [&str; 5] = ["-std=gnu11", "-O1", "-Wall", "-Werror", "-pthread"];
 
-/// The variable that names the directory of the compiled workloads. They are compiled into it if they are missing, and remain there.
+/// The variable that names the directory of the compiled workloads. They are compiled into it if
+/// they are missing, and remain there.
 const DIRECTORY_VARIABLE: &str = "SPAWNSCOPE_TEST_WORKLOADS";
 
 /// The file that is created last, which shows that all others exist.
@@ -97,7 +99,8 @@ pub fn are_compiled() -> bool {
     kept_directory().is_some_and(|directory| directory.join(COMPLETE).exists())
 }
 
-/// Compiles the workloads now if they are to be kept, regardless of which tests run, so that they can be used on another machine.
+/// Compiles the workloads now if they are to be kept, regardless of which tests run, so that they
+/// can be used on another machine.
 pub fn compile_if_kept() {
     if kept_directory().is_some() {
         directory();
@@ -156,7 +159,8 @@ pub fn build_go(directory: &Path, source: &str) -> String {
     std::fs::write(directory.join("main.go"), source).expect("a source file");
     let mut go = Command::new("go");
     go.args(["build", "-o", "prog", "main.go"]).current_dir(directory);
-    // By default, these are in the user's home directory, which a test must not touch. Go builds its standard library into them once.
+    // By default, these are in the user's home directory, which a test must not touch. Go builds
+    // its standard library into them once.
     for name in ["GOCACHE", "GOPATH"] {
         go.env(name, self::directory().join(name));
     }

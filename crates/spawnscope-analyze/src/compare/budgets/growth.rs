@@ -67,8 +67,8 @@ pub fn growth(diff: &Diff, tolerance: Tolerance) -> Vec<Verdict> {
     verdicts.chain(wall(diff, tolerance)).collect()
 }
 
-/// Checks the wall. `None` if a side has only one run, because a change then cannot be distinguished
-/// from noise.
+/// Checks the wall. `None` if a side has only one run, because a change then cannot be
+/// distinguished from noise.
 fn wall(diff: &Diff, tolerance: Tolerance) -> Option<Verdict> {
     let (before, difference) = (diff.wall.before?, diff.wall.difference?);
     let limit = before * (1.0 + tolerance.share());

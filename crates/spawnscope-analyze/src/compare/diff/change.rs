@@ -49,8 +49,8 @@ pub struct TimeChange {
     pub before: Option<f64>,
     /// The mean of the newer side. `None` if the time is unknown in any run.
     pub after: Option<f64>,
-    /// The difference. `None` if a side has only one run, because a change then cannot be distinguished
-    /// from noise.
+    /// The difference. `None` if a side has only one run, because a change then cannot be
+    /// distinguished from noise.
     pub difference: Option<Interval>,
     /// The probability of so large a difference by chance. `None` like `difference`.
     pub(super) chance: Option<f64>,

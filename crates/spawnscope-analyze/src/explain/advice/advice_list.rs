@@ -34,7 +34,8 @@ pub struct Advice {
     pub overlaps: Vec<usize>,
     /// Other fixes of the same cause, the largest saving first.
     pub alternatives: Vec<Advice>,
-    /// The line that requests most of the launches, without blanks around it. Empty until someone looks it up.
+    /// The line that requests most of the launches, without blanks around it. Empty until someone
+    /// looks it up.
     pub line: Vec<u8>,
     /// The edits of `finding` in the user's files. Empty until someone looks them up.
     pub edited: Vec<EditedLine>,
@@ -42,12 +43,14 @@ pub struct Advice {
     pub edited_share: f64,
     /// The edits as a unified diff. Empty until someone looks them up.
     pub patch: Vec<u8>,
-    /// Whether the edits are shown in lines that other advice has changed, or apply only after its edits.
+    /// Whether the edits are shown in lines that other advice has changed, or apply only after its
+    /// edits.
     pub is_edited_after_others: bool,
 }
 
 impl Advice {
-    /// Returns the saving by which fixes are compared: the expected one or, if only an upper end is known, the middle below it.
+    /// Returns the saving by which fixes are compared: the expected one or, if only an upper end is
+    /// known, the middle below it.
     pub(super) fn likely_saving(&self) -> Nanos {
         match self.saving {
             [Nanos(0), low, high] => Nanos(low.0.midpoint(high.0)),
@@ -61,7 +64,8 @@ impl Advice {
         fixes.find(|fix| fix.edited.iter().any(|edited| edited.change.is_ok()))
     }
 
-    /// Takes back what the advice says about one call in place of several, if the file of one of its edits shows that this is wrong.
+    /// Takes back what the advice says about one call in place of several, if the file of one of
+    /// its edits shows that this is wrong.
     pub fn object(&mut self, text_of: &mut dyn FnMut(&Edit) -> Option<Vec<u8>>) {
         let Finding { one_call, edits, .. } = &self.finding;
         let one_call = one_call.unwrap_or(OneCall::Inputs);
@@ -143,8 +147,8 @@ impl AdviceList {
         rules::ALL.iter().flat_map(|(names, _)| names.iter().copied()).chain(sites::IDS)
     }
 
-    /// Keeps only the findings of one rule, also those that are alternatives of others. Drops the saving of several findings together, which
-    /// is no longer known.
+    /// Keeps only the findings of one rule, also those that are alternatives of others. Drops the
+    /// saving of several findings together, which is no longer known.
     pub fn keep_rule(&mut self, rule: &str) {
         self.worth = std::mem::take(&mut self.worth).into_iter().flat_map(Advice::separated).collect();
         self.worth.retain(|advice| advice.finding.rule == rule);
@@ -166,8 +170,8 @@ impl AdviceList {
         }
     }
 
-    /// Adds the owner of the code to each title, if the user does not maintain the code: after the name of its file if the title begins with that,
-    /// otherwise at the end.
+    /// Adds the owner of the code to each title, if the user does not maintain the code: after the
+    /// name of its file if the title begins with that, otherwise at the end.
     pub(super) fn name_owners(&mut self) {
         let not_worth = self.not_worth.iter_mut().map(|(_, advice)| advice);
         for advice in self.worth.iter_mut().chain(not_worth) {
@@ -201,7 +205,8 @@ impl AdviceList {
     }
 }
 
-/// Returns what a title says about the owner of the code in a file: after the name of the file at its beginning, or at its end.
+/// Returns what a title says about the owner of the code in a file: after the name of the file at
+/// its beginning, or at its end.
 fn owner_note(owner: Owner, file: &[u8], is_first: bool) -> String {
     let file = name(base_name(file));
     let kind = if owner == Owner::Generated { "generated" } else { "third-party" };

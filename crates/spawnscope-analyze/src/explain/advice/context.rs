@@ -25,7 +25,8 @@ use spawnscope_data::statistics::median;
 const MIN_SAVING_SHARE: f64 = 0.01;
 /// Advice is reported only if its saving also exceeds this duration.
 const MIN_SAVING: Nanos = Nanos(5_000_000);
-/// A fix whose saving is uncertain is worth a look if at least this share of the wall depends on its launches.
+/// A fix whose saving is uncertain is worth a look if at least this share of the wall depends on
+/// its launches.
 pub(super) const DEPENDENT_SHARE: f64 = 0.1;
 
 /// The data that rules read.
@@ -72,7 +73,8 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         &self.whatif.forest.launches[index as usize]
     }
 
-    /// Iterates over the launches with a known parent, and therefore not over the recorded command itself.
+    /// Iterates over the launches with a known parent, and therefore not over the recorded command
+    /// itself.
     pub(super) fn launched(&self) -> impl Iterator<Item = (u32, &'g Launch<'a>)> + use<'g, 'a> {
         let launches = (0..).zip(&self.whatif.forest.launches);
         launches.filter(|(_, launch)| launch.is_launch() && launch.parent.get().is_some())
@@ -119,7 +121,8 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         dependent.0 as f64 >= DEPENDENT_SHARE * self.whatif.unrecorded().0 as f64
     }
 
-    /// Whether a fix is worth making: it certainly saves something, or it may, and much depends on its launches.
+    /// Whether a fix is worth making: it certainly saves something, or it may, and much depends on
+    /// its launches.
     pub(super) fn is_worth(&self, saving: [Nanos; 3], dependent: Nanos) -> bool {
         // A tracer's unknown cost widens the interval, but decides on nothing.
         let certain = Nanos((saving[1].0 as f64 * self.recording.max_slowdown()) as u64);

@@ -41,7 +41,8 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
         Some(Change::Remove) if finding.rule == "pipeline" => by_program(context, launches)
             .remove(&b"cat"[..])
             .map_or_else(Vec::new, |own| shell_edits(context, b"cat", &own, &Form::Feed)),
-        // Their fixes are to read none of these files, and to keep a result, or to call the program that npx looks up.
+        // Their fixes are to read none of these files, and to keep a result, or to call the program
+        // that npx looks up.
         Some(Change::Remove) if matches!(finding.rule, "tool-calls" | "resident") => package_edits(context, launches),
         Some(Change::Remove | Change::Builtin) => replaced(context, launches, finding.rule == "once"),
         _ => finding.edits.clone(),
@@ -54,7 +55,8 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
     Finding { line: line_of(context, launches), requests, ..finding.edits(edits) }
 }
 
-/// Returns the line of a script or makefile that requests most of the launches, as an edit that changes nothing.
+/// Returns the line of a script or makefile that requests most of the launches, as an edit that
+/// changes nothing.
 fn line_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Edit> {
     let (line, _) = lines_of(context, launches).into_iter().max_by_key(|(_, all)| all.len())?;
     Some(Edit::of(line, Err(EditRefusal("this change needs your decision".to_owned()))))
@@ -82,7 +84,8 @@ fn by_program<'a>(context: &RuleContext<'_, 'a>, launches: &[u32]) -> BTreeMap<&
     grouped(launches, |index| is_plain(index).then(|| (context.launch(index).command.name, index)))
 }
 
-/// Returns the edits that merge launches into one: of the loop around them, or of the xargs or find that launches them.
+/// Returns the edits that merge launches into one: of the loop around them, or of the xargs or find
+/// that launches them.
 fn merged(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     let forest = context.forest();
     let mut edits = Vec::new();
@@ -102,7 +105,8 @@ fn merged(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     edits
 }
 
-/// Returns the edits of the calls of a program: the shell does the work itself, or one call does it for all rounds of a loop.
+/// Returns the edits of the calls of a program: the shell does the work itself, or one call does it
+/// for all rounds of a loop.
 fn in_shell(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32]) -> Vec<Edit> {
     let form = if SEARCH.contains(program) { &Form::Read } else { &Form::Many };
     let by_shell = builtin::edits(context, program, launches);
@@ -153,8 +157,9 @@ pub(super) fn shell_edits(context: &RuleContext<'_, '_>, program: &[u8], launche
     sites.into_iter().filter_map(|site| site.edit(context, program, Ok((form.clone(), false)))).collect()
 }
 
-/// Returns the edits of makefiles whose variables are commands that make evaluates again at each use. `launches` are those of the commands. The
-/// edit finds the definitions; the lines of the uses may be unknown.
+/// Returns the edits of makefiles whose variables are commands that make evaluates again at each
+/// use. `launches` are those of the commands. The edit finds the definitions; the lines of the uses
+/// may be unknown.
 fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     // By makefile and directory of make.
     let mut makefiles: BTreeMap<(&[u8], Option<&[u8]>), MakeRewrite> = BTreeMap::new();
@@ -182,7 +187,8 @@ fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     edits.map(|((file, directory), rewrite)| Edit::of((file, 1, directory), Ok(Rewrite::Make(rewrite)))).collect()
 }
 
-/// Whether a command of make can only print the same each time, as long as the files that it names stay the same.
+/// Whether a command of make can only print the same each time, as long as the files that it names
+/// stay the same.
 pub(super) fn is_stable(context: &RuleContext<'_, '_>, index: u32) -> bool {
     let is_shell_or_fork = |launch: &Launch<'_>| launch.execs.last().is_none_or(|exec| is_shell(exec.program_name()));
     context.walk(&[index]).all(|step| {
@@ -232,7 +238,8 @@ fn library_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     known.take(MAX_EDITS).map(|(line, rewrite)| Edit::of(line, Ok(Rewrite::Library(rewrite)))).collect()
 }
 
-/// Returns the edits by the library, each with the edit of its line that only does without the shell, and the other edits.
+/// Returns the edits by the library, each with the edit of its line that only does without the
+/// shell, and the other edits.
 fn joined(mut by_library: Vec<Edit>, without_shell: Vec<Edit>) -> Vec<Edit> {
     for edit in without_shell {
         let is_at_its_line =
@@ -245,7 +252,8 @@ fn joined(mut by_library: Vec<Edit>, without_shell: Vec<Edit>) -> Vec<Edit> {
     by_library
 }
 
-/// Returns the launch that a shell makes, if it makes exactly one. Other launches are returned as they are.
+/// Returns the launch that a shell makes, if it makes exactly one. Other launches are returned as
+/// they are.
 fn program_in_shell(context: &RuleContext<'_, '_>, index: u32) -> Option<u32> {
     if !is_shell(context.launch(index).command.name) {
         return Some(index);
@@ -263,7 +271,8 @@ fn program_line<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Langua
     Some((call_site.language, (call_site.file.as_deref()?, call_site.line?, directory)))
 }
 
-/// Returns the edits of the packages whose scripts call other scripts, by the directories in which the runners started.
+/// Returns the edits of the packages whose scripts call other scripts, by the directories in which
+/// the runners started.
 fn package_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     let forest = context.forest();
     let mut packages: BTreeMap<&[u8], PackageRewrite> = BTreeMap::new();

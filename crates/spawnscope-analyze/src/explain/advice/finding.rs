@@ -29,7 +29,8 @@ pub struct Finding {
     pub example_call_site: Option<String>,
     /// The lines of the fix: sentences, or commands and code to type.
     pub fix: Vec<String>,
-    /// The fix as edits of the lines that request the launches. Empty if the fix needs a decision of the user.
+    /// The fix as edits of the lines that request the launches. Empty if the fix needs a decision
+    /// of the user.
     pub edits: Vec<Edit>,
     /// How many of the launches each line of a file requests, as far as that is known.
     pub requests: BTreeMap<(Vec<u8>, u32), u32>,
@@ -43,8 +44,8 @@ pub struct Finding {
     pub changes: Vec<AppliedChange>,
     /// How the saving is derived.
     pub basis: Basis,
-    /// Whether the fix is not in the code that requests the launches, but in the machine, the environment, the launched program, or an option
-    /// that the user passes.
+    /// Whether the fix is not in the code that requests the launches, but in the machine, the
+    /// environment, the launched program, or an option that the user passes.
     pub is_fixed_elsewhere: bool,
     /// Whether the predicted saving is only what the fix can save at most.
     pub is_at_most: bool,
@@ -133,7 +134,8 @@ impl Finding {
         self
     }
 
-    /// Takes back what the fix says about one call in place of several, for a reason that makes it wrong.
+    /// Takes back what the fix says about one call in place of several, for a reason that makes it
+    /// wrong.
     pub(super) fn object(&mut self, reason: &str) {
         self.fix.retain(|line| !line.contains(INPUTS));
         self.fix.iter_mut().for_each(|line| *line = line.replace(OR_ALL, ""));
@@ -149,7 +151,8 @@ impl Finding {
         }
     }
 
-    /// Adds what the edits change besides the launches, and drops the limits that they checked, if all edits apply to the user's files.
+    /// Adds what the edits change besides the launches, and drops the limits that they checked, if
+    /// all edits apply to the user's files.
     pub fn applied(&mut self, caveat: Option<&'static str>, are_all: bool) {
         let checked: Vec<&str> =
             CHECKED_LIMITS.iter().filter(|_| are_all).flat_map(|limit| limit.split("; ")).collect();
@@ -178,7 +181,8 @@ impl Finding {
         self.predicted_by_all(changes, options)
     }
 
-    /// Sets a change of all affected launches from which the saving is predicted, with the options that make it.
+    /// Sets a change of all affected launches from which the saving is predicted, with the options
+    /// that make it.
     pub(super) fn predicted_as(self, context: &RuleContext<'_, '_>, change: Change) -> Finding {
         let launches = self.launches.clone();
         self.predicted_with(context, vec![AppliedChange { change, launches }])

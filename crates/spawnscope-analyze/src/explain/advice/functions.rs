@@ -1,5 +1,5 @@
-//! Functions of languages that do the work of small programs (`functions.tsv`), so that code need not launch them. `builtins.tsv` has the exact code
-//! for shells.
+//! Functions of languages that do the work of small programs (`functions.tsv`), so that code need
+//! not launch them. `builtins.tsv` has the exact code for shells.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -1,5 +1,6 @@
-//! Fixes in the language of the launching program: how to keep an answer, to launch without a shell, to run several launches at a time, and to
-//! wait for a child. `functions` has what replaces single programs.
+//! Fixes in the language of the launching program: how to keep an answer, to launch without a
+//! shell, to run several launches at a time, and to wait for a child. `functions` has what replaces
+//! single programs.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

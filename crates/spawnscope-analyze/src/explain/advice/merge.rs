@@ -1,5 +1,6 @@
-//! One cause is one piece of advice: findings about mostly the same launches become one, with the best fix first and the others as alternatives.
-//! A cause is worth a fix if one of its fixes is; which of them is best does not depend on who found it. Then decides in which order causes are
+//! One cause is one piece of advice: findings about mostly the same launches become one, with the
+//! best fix first and the others as alternatives. A cause is worth a fix if one of its fixes is;
+//! which of them is best does not depend on who found it. Then decides in which order causes are
 //! named.
 
 use std::cmp::Reverse;
@@ -13,11 +14,13 @@ use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
-/// Two findings have the same cause if they share at least this part of the launches of the larger one.
+/// Two findings have the same cause if they share at least this part of the launches of the larger
+/// one.
 const SAME_CAUSE: f64 = 0.5;
 /// They also have the same cause if their own launches agree in this part.
 const ABOUT_ALL: f64 = 0.8;
-/// Of several fixes of a cause, the simplest of those that save at least this part of the best one comes first.
+/// Of several fixes of a cause, the simplest of those that save at least this part of the best one
+/// comes first.
 const ABOUT_AS_MUCH: f64 = 0.75;
 /// A fix in the user's own files comes before one elsewhere if it saves at least this part of it.
 const MUCH: f64 = 0.25;
@@ -52,8 +55,9 @@ const OF_LAUNCHES: [&str; 6] =
     ["many-per-launch", "resident", "in-language", "make-recursive", "package-script", "late-reaping"];
 const HARDER: [&str; 3] = ["resident", "in-language", "parallel"];
 
-/// Merges the findings about each cause, and sorts causes: those in the user's own code first, the largest saving first, and small ones last.
-/// Takes what may be saved at the same launches from `not_worth`.
+/// Merges the findings about each cause, and sorts causes: those in the user's own code first, the
+/// largest saving first, and small ones last. Takes what may be saved at the same launches from
+/// `not_worth`.
 pub(super) fn merge(
     context: &RuleContext<'_, '_>,
     mut all: Vec<Advice>,
@@ -90,7 +94,8 @@ pub(super) fn sort(all: &mut [Advice], wall: Nanos) {
     let share = |share: f64| Nanos((wall.0 as f64 * share) as u64);
     let class = |advice: &Advice| {
         let finding = &advice.finding;
-        // What holds most of the wall comes before trifles, however little of it is certainly saved.
+        // What holds most of the wall comes before trifles, however little of it is certainly
+        // saved.
         let holds_most = finding.dependent >= share(MOST);
         let is_small = advice.likely_saving() < share(SMALL_SHARE) && !holds_most;
         let is_trifle = advice.likely_saving() < share(DEPENDENT_SHARE) && !holds_most;
@@ -102,7 +107,8 @@ pub(super) fn sort(all: &mut [Advice], wall: Nanos) {
         let saving = Reverse((advice.likely_saving(), advice.saving));
         (class(advice), saving, advice.finding.rule, advice.finding.title.clone())
     });
-    // Of fixes whose savings overlap, one about more launches comes first: noise decides which seems to save more.
+    // Of fixes whose savings overlap, one about more launches comes first: noise decides which
+    // seems to save more.
     let mut rest = all;
     while let Some(first) = rest.first() {
         let (of_first, [_, low, _]) = (class(first), first.saving);
@@ -115,7 +121,8 @@ pub(super) fn sort(all: &mut [Advice], wall: Nanos) {
 }
 
 impl AdviceList {
-    /// Decides again which fix of each cause comes first, and which cause, once the files of the user have shown more.
+    /// Decides again which fix of each cause comes first, and which cause, once the files of the
+    /// user have shown more.
     pub fn settle(&mut self) {
         let titles = |all: &[Advice]| all.iter().map(|advice| advice.finding.title.clone()).collect::<Vec<_>>();
         let before = titles(&self.worth);
@@ -185,15 +192,16 @@ fn by_score(advice: &Advice) -> (Reverse<Nanos>, &'static str, String) {
     (Reverse(score(advice)), advice.finding.rule, advice.finding.title.clone())
 }
 
-/// Returns how much a fix saves. What is uncertain counts half; one launch that may be needed counts less than what it does.
+/// Returns how much a fix saves. What is uncertain counts half; one launch that may be needed
+/// counts less than what it does.
 fn score(advice: &Advice) -> Nanos {
     let likely = advice.saving[1].0.midpoint(advice.likely_saving().0);
     let is_whole = advice.finding.launches.len() == 1 && advice.finding.rule == "resident";
     Nanos(if is_whole { likely / 2 } else { likely })
 }
 
-/// Returns for each launch whether a finding is about it: its own launches, those that its fix changes, and all descendants. A program that is
-/// started in another way launches the same.
+/// Returns for each launch whether a finding is about it: its own launches, those that its fix
+/// changes, and all descendants. A program that is started in another way launches the same.
 fn covered(context: &RuleContext<'_, '_>, advice: &Advice) -> Vec<bool> {
     let forest = context.forest();
     let mut covered = vec![false; forest.launches.len()];
@@ -222,7 +230,8 @@ fn have_same_launches(one: &[u32], other: &[u32]) -> bool {
     common > 0 && common as f64 >= ABOUT_ALL * one.len().max(other.len()) as f64
 }
 
-/// Returns the advice about a cause: the best fix, with the others as its alternatives. `members` are sorted by their scores.
+/// Returns the advice about a cause: the best fix, with the others as its alternatives. `members`
+/// are sorted by their scores.
 fn best_of(mut members: Vec<Advice>) -> Advice {
     if members.iter().any(|advice| !advice.finding.is_guess || !advice.finding.edits.is_empty()) {
         members.retain(|advice| !advice.finding.is_objected);
@@ -233,7 +242,8 @@ fn best_of(mut members: Vec<Advice>) -> Advice {
     let in_place = |advice: &Advice| advice.foreign.is_some() == is_foreign;
     let is_guess = !members.iter().any(|advice| in_place(advice) && is_much(advice, needed_share(advice)));
     let is_candidate = |advice: &Advice| in_place(advice) && (is_guess || !advice.finding.is_guess);
-    // One process saves more than running launches at the same time, even where the recording does not show how long their start-up takes.
+    // One process saves more than running launches at the same time, even where the recording does
+    // not show how long their start-up takes.
     let parallel = members.iter().find(|advice| advice.finding.rule == "parallel").map(|advice| advice.saving[0]);
     let most = members.iter().filter(|advice| is_candidate(advice)).map(score).max().unwrap_or_default();
     let candidates = members.iter().enumerate().filter(|(_, advice)| {
@@ -242,14 +252,16 @@ fn best_of(mut members: Vec<Advice>) -> Advice {
     });
     let best = candidates.min_by_key(|(position, advice)| (difficulty(&advice.finding), *position));
     let best = best.map_or(0, |(position, _)| position);
-    // Long launches are more than their launch tax. One process for all of them saves an unknown part of the rest, too.
+    // Long launches are more than their launch tax. One process for all of them saves an unknown
+    // part of the rest, too.
     let dependent = members.iter().filter(|advice| is_candidate(advice)).map(|advice| advice.finding.dependent).max();
     let is_minor = |saved: Nanos| (saved.0 as f64) < MINOR * dependent.unwrap_or_default().0 as f64;
     let is_major = |advice: &&Advice| is_candidate(advice) && is_one_process(advice) && !is_minor(middle(advice));
     let major = members.iter().position(|advice| is_major(&advice)).filter(|_| is_minor(members[best].likely_saving()));
     let best = major.unwrap_or(best);
     let mut best = members.remove(best);
-    // A guess is of no use beside a fix that is known to be possible, nor is a part of the same fix.
+    // A guess is of no use beside a fix that is known to be possible, nor is a part of the same
+    // fix.
     let said = lines_of(&best.finding);
     members.retain(|advice| (is_guess || !advice.finding.is_guess) && !lines_of(&advice.finding).is_subset(&said));
     best.alternatives = members;
@@ -261,7 +273,8 @@ fn lines_of(finding: &Finding) -> BTreeSet<String> {
     finding.fix.iter().map(|line| builtin::without_count(line)).collect()
 }
 
-/// Returns which part of a guess a fix must save to come before it. A fix of the launches themselves makes fixes of their phases needless.
+/// Returns which part of a guess a fix must save to come before it. A fix of the launches
+/// themselves makes fixes of their phases needless.
 fn needed_share(advice: &Advice) -> f64 {
     let rule = advice.finding.rule;
     match SIMPLE.contains(&rule) || OF_LAUNCHES.contains(&rule) {

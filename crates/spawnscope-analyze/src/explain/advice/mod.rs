@@ -1,6 +1,7 @@
-//! Advice: what to change, how, and how much time that saves. `sites` groups launches, and tries a few general cures on each group; each rule
-//! in `rules` looks for one mechanism that makes launches slow. Each fix is replayed, and only fixes that save wall time are recommended.
-//! `merge` makes one piece of advice of all that is about the same cause, and decides which comes first.
+//! Advice: what to change, how, and how much time that saves. `sites` groups launches, and tries a
+//! few general cures on each group; each rule in `rules` looks for one mechanism that makes
+//! launches slow. Each fix is replayed, and only fixes that save wall time are recommended. `merge`
+//! makes one piece of advice of all that is about the same cause, and decides which comes first.
 
 mod advice_list;
 mod callers;
@@ -71,7 +72,8 @@ pub(crate) fn find(context: &RuleContext<'_, '_>) -> Found {
     Found { findings, answers }
 }
 
-/// Selects and sorts findings by the savings of their fixes. `predictions` has one entry for each set of changes that was found.
+/// Selects and sorts findings by the savings of their fixes. `predictions` has one entry for each
+/// set of changes that was found.
 pub(crate) fn advise(context: &RuleContext<'_, '_>, found: Found, predictions: &[Prediction]) -> AdviceList {
     let mut list = AdviceList { unrecorded: context.whatif.unrecorded(), ..AdviceList::default() };
     let critical = context.path.with_descendants(context.forest());
@@ -116,7 +118,8 @@ fn explain_takeover(context: &RuleContext<'_, '_>, advice: &mut Advice) {
     advice.finding.evidence.extend(found.map(|found| found.sentence(saved)));
 }
 
-/// Adds the fixes of some launches that are worth it. If none is, and the launches are expensive, adds the best one as not worth it.
+/// Adds the fixes of some launches that are worth it. If none is, and the launches are expensive,
+/// adds the best one as not worth it.
 fn add(
     list: &mut AdviceList,
     context: &RuleContext<'_, '_>,

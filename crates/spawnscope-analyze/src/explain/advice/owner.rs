@@ -1,6 +1,6 @@
-//! Who maintains the code that requests launches: the user, a generator (`configure`, `libtool`),
-//! a third party (`node_modules`, `/usr`), or none of them (the commands of a coding agent). Advice about code that the user does not maintain
-//! ranks below advice about the user's own code.
+//! Who maintains the code that requests launches: the user, a generator (`configure`, `libtool`), a
+//! third party (`node_modules`, `/usr`), or none of them (the commands of a coding agent). Advice
+//! about code that the user does not maintain ranks below advice about the user's own code.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -75,8 +75,8 @@ const DOWNLOADED_PARTS: [&[u8]; 9] = [
     b"/.sdkman/",
     b"/go/pkg/mod/",
 ];
-/// Compiled programs that decide for themselves what to launch, wherever they are installed. No script or makefile of the user requests these
-/// launches. Programs of packages count, too.
+/// Compiled programs that decide for themselves what to launch, wherever they are installed. No
+/// script or makefile of the user requests these launches. Programs of packages count, too.
 const SELF_DIRECTED: Words =
     Words("apt apt-get c++ cargo cc clang clang++ cmake collect2 dpkg g++ gcc git go lto-wrapper ninja rpm rustc");
 impl Owner {
@@ -104,7 +104,8 @@ impl Owner {
         }
     }
 
-    /// Returns who maintains a file, by its path and its text: a user can write a script that is called `configure`, too.
+    /// Returns who maintains a file, by its path and its text: a user can write a script that is
+    /// called `configure`, too.
     #[must_use]
     pub fn of_file(path: &[u8], text: &[u8]) -> Owner {
         let comments = text.split(|byte| *byte == b'\n').take(MARKED_LINES).filter(|line| line.starts_with(b"#"));

@@ -36,8 +36,8 @@ pub(super) fn selector(program: &[u8], parent: &[u8]) -> String {
     format!("{},parent={}", literal(program), literal(parent))
 }
 
-/// Returns a glob that matches exactly this name, except that a comma, which would end the term of a
-/// selector, becomes `?`.
+/// Returns a glob that matches exactly this name, except that a comma, which would end the term of
+/// a selector, becomes `?`.
 pub(super) fn literal(bytes: &[u8]) -> String {
     let mut glob = String::new();
     for character in name(bytes).chars() {

@@ -1,5 +1,6 @@
-//! What is known about programs: which of them handle many files in one launch and how, which take a lock, and which are worth a launch of
-//! their own. A program that is unknown here gets the same cures, with an "if".
+//! What is known about programs: which of them handle many files in one launch and how, which take
+//! a lock, and which are worth a launch of their own. A program that is unknown here gets the same
+//! cures, with an "if".
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,18 +10,23 @@ use crate::model::launch::{Exec, is_version_of};
 use crate::patterns::subcommands::subcommand_of;
 use crate::patterns::words::Words;
 
-/// Programs that handle each of many files independently, with the files at the end of their arguments.
+/// Programs that handle each of many files independently, with the files at the end of their
+/// arguments.
 pub(super) const TAKES_MANY: Words = Words(
-    "b2sum black bzip2 cat chattr chgrp chmod chown cksum clang-format cp dos2unix eslint exiftool file flake8 gofmt gunzip gzip install isort
-     jpegoptim ln lzop markdownlint md5sum mkdir mogrify mv mypy nm optipng perltidy prettier pylint ranlib rm rmdir rubocop ruff rustfmt
-     setfacl setfattr sha1sum sha224sum sha256sum sha384sum sha512sum shellcheck shfmt shred size stat strip stylelint sum tidy touch truncate
-     uncrustify unxz xmllint xz yamllint zcat zstd",
+    "b2sum black bzip2 cat chattr chgrp chmod chown cksum clang-format cp dos2unix eslint exiftool file flake8 gofmt
+     gunzip gzip install isort jpegoptim ln lzop markdownlint md5sum mkdir mogrify mv mypy nm optipng perltidy prettier
+     pylint ranlib rm rmdir rubocop ruff rustfmt setfacl setfattr sha1sum sha224sum sha256sum sha384sum sha512sum
+     shellcheck shfmt shred size stat strip stylelint sum tidy touch truncate uncrustify unxz xmllint xz yamllint zcat
+     zstd",
 );
-/// Programs of `TAKES_MANY` that print a header, a total, a summary or aligned columns for several files, so that their output changes.
+/// Programs of `TAKES_MANY` that print a header, a total, a summary or aligned columns for several
+/// files, so that their output changes.
 const SUMMARIZE: Words = Words(
-    "black cat eslint exiftool file gzip mypy nm optipng prettier pylint rubocop ruff shellcheck size stylelint sum tidy unxz xz yamllint zcat zstd",
+    "black cat eslint exiftool file gzip mypy nm optipng prettier pylint rubocop ruff shellcheck size stylelint sum
+     tidy unxz xz yamllint zcat zstd",
 );
-/// A call whose operands are handled one after the other, so that one launch does and prints what several do.
+/// A call whose operands are handled one after the other, so that one launch does and prints what
+/// several do.
 struct Joined {
     program: &'static str,
     /// A letter of the first argument, or an argument. Empty if any arguments match.
@@ -66,14 +72,16 @@ impl Joined {
 pub(super) fn is_sed_for_each_file(program: &[u8], arguments: &[&[u8]]) -> bool {
     let separates = ["-i", "-s"].iter().any(|option| arguments.iter().any(|word| word.starts_with(option.as_bytes())))
         || arguments.iter().any(|word| word.starts_with(b"--in-place") || *word == b"--separate");
-    // The last argument of `sed -i FILE -e SCRIPT` is not a file. A script that quits would end at the first file.
+    // The last argument of `sed -i FILE -e SCRIPT` is not a file. A script that quits would end at
+    // the first file.
     let before_last = arguments.len().checked_sub(2).map_or(&b""[..], |at| arguments[at]);
     let is_script_last = [&b"-e"[..], b"-f", b"--expression", b"--file"].contains(&before_last);
     let quits = arguments.iter().any(|word| word.ends_with(b"q") || word.ends_with(b"Q"));
     program == b"sed" && separates && !is_script_last && !quits
 }
 
-/// Whether one launch with the last arguments of several launches does and prints the same as these. `arguments` are without the program.
+/// Whether one launch with the last arguments of several launches does and prints the same as
+/// these. `arguments` are without the program.
 pub(super) fn joins(program: &[u8], arguments: &[&[u8]]) -> bool {
     let mut rows = JOINED.iter().filter(|row| row.program.as_bytes() == program);
     TAKES_MANY.contains(program) && !SUMMARIZE.contains(program)
@@ -111,8 +119,8 @@ impl Together {
         }
     }
 
-    /// Returns one argument (or several) that asks all questions. `None` unless each certainly has one line of text as its answer or, for jq, one
-    /// value.
+    /// Returns one argument (or several) that asks all questions. `None` unless each certainly has
+    /// one line of text as its answer or, for jq, one value.
     pub(super) fn join(self, questions: &[Vec<u8>], variables: &[String]) -> Option<String> {
         let texts: Vec<&str> = questions.iter().map(|text| std::str::from_utf8(text).ok()).collect::<Option<_>>()?;
         let quoted = |text: String| (!text.contains('\'')).then(|| format!("'{text}'"));
@@ -154,11 +162,12 @@ fn lines(formats: &[&str], prefix: &str) -> Option<String> {
 
 /// Programs whose last argument is the destination.
 pub(super) const HAS_DESTINATION: Words = Words("cp install ln mv");
-/// Programs that must not get more arguments, because these would change the meaning of the call, or are the command line of another
-/// program.
+/// Programs that must not get more arguments, because these would change the meaning of the call,
+/// or are the command line of another program.
 pub(super) const TAKES_ONE: Words = Words(
-    "[ ash awk basename bash bc busybox c++ cc clang clang++ curl dash date diff docker env expr g++ gawk gcc git jq ksh lua make mawk mksh
-     nice node openssl patch perl php ruby rustc sed sh ssh ssh-keygen sudo tar test timeout unzip zsh",
+    "[ ash awk basename bash bc busybox c++ cc clang clang++ curl dash date diff docker env expr g++ gawk gcc git jq
+     ksh lua make mawk mksh nice node openssl patch perl php ruby rustc sed sh ssh ssh-keygen sudo tar test timeout
+     unzip zsh",
 );
 /// Programs that only change files.
 pub(super) const FILE_CHANGERS: Words = Words("chmod chown cp install ln mkdir mv rm touch");
@@ -168,13 +177,14 @@ const HEAVY: Words = Words("bzip2 convert ffmpeg gzip jpegoptim lz4 lzop magick 
 const COMPILERS: Words = Words("as c++ c99 cc clang clang++ g++ gcc gfortran ld nasm rustc swiftc tsc");
 /// Programs that run another program elsewhere or with other rights.
 const WRAPPERS: Words = Words(
-    "chroot chrt cgexec doas env fakeroot firejail ionice nice nohup nsenter numactl prlimit proot runuser setarch setpriv setsid ssh stdbuf
-     su sudo systemd-run taskset timeout unshare xvfb-run",
+    "chroot chrt cgexec doas env fakeroot firejail ionice nice nohup nsenter numactl prlimit proot runuser setarch
+     setpriv setsid ssh stdbuf su sudo systemd-run taskset timeout unshare xvfb-run",
 );
 /// Programs that take a lock for most of their work, so that a second one waits or fails.
 pub(super) const LOCKERS: Words = Words(
-    "apk apt apt-get aptitude brew bundle cargo composer conda dnf dpkg flatpak gem git go gradle groupadd hg mamba mvn npm opkg pacman pip
-     pip3 pnpm poetry rpm snap sqlite3 svn terraform tofu useradd usermod uv vagrant yarn yum zypper",
+    "apk apt apt-get aptitude brew bundle cargo composer conda dnf dpkg flatpak gem git go gradle groupadd hg mamba mvn
+     npm opkg pacman pip pip3 pnpm poetry rpm snap sqlite3 svn terraform tofu useradd usermod uv vagrant yarn yum
+     zypper",
 );
 
 /// Whether a program works as long for each file, however many it gets.
@@ -206,8 +216,8 @@ static ITEMS: LazyLock<BTreeMap<&'static [u8], Vec<[&'static str; 3]>>> = LazyLo
     programs
 });
 
-/// Returns how one launch of this program handles all items, the subcommand if that depends on it, and whether it depends on the program that reads the
-/// output. `None` if no row matches.
+/// Returns how one launch of this program handles all items, the subcommand if that depends on it,
+/// and whether it depends on the program that reads the output. `None` if no row matches.
 pub(super) fn items_form<'a>(
     program: &[u8],
     exec: &Exec<'a>,

@@ -57,8 +57,8 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &AppliedChange) -> Option<Stri
 }
 
 /// Returns the option that merges these launches into batches. It selects all of the parent's
-/// launches of the program or, if those are too many, those with `word` among their arguments. Empty
-/// if neither selector matches these launches.
+/// launches of the program or, if those are too many, those with `word` among their arguments.
+/// Empty if neither selector matches these launches.
 pub(super) fn batch_option(
     context: &RuleContext<'_, '_>,
     (program, parent): (&[u8], &[u8]),
@@ -105,8 +105,8 @@ fn fits(
     context.spent_on(&different).0 as f64 <= context.spent_on(launches).0 as f64 * MAX_ERROR_SHARE
 }
 
-/// Returns for each launch whether it is affected if `launches` are changed. Most changes also affect
-/// the descendants.
+/// Returns for each launch whether it is affected if `launches` are changed. Most changes also
+/// affect the descendants.
 fn affected(context: &RuleContext<'_, '_>, change: Change, launches: &[u32]) -> Vec<bool> {
     let mut affected = vec![false; context.forest().launches.len()];
     let steps = context.walk(launches).filter(|step| step.depth == 0 || change != Change::Direct);

@@ -1,5 +1,5 @@
-//! What the command lines of several launches have in common. A recipe must keep all of it: without its `-l`, php executes the files that it
-//! should only check.
+//! What the command lines of several launches have in common. A recipe must keep all of it: without
+//! its `-l`, php executes the files that it should only check.
 
 use super::context::RuleContext;
 use super::phrases::{INPUTS, name, quoted};
@@ -10,14 +10,16 @@ use crate::patterns::words::Words;
 pub(super) struct SharedLine {
     /// `None` where the launches differ.
     words: Vec<Option<String>>,
-    /// What the words at each position have in common if they are an option with a value: `--filter=`. Otherwise empty.
+    /// What the words at each position have in common if they are an option with a value:
+    /// `--filter=`. Otherwise empty.
     options: Vec<String>,
     /// Whether a word that differs is itself an option in some of the launches.
     pub(super) differs_in_options: bool,
 }
 
 impl SharedLine {
-    /// Compares the command lines as the parents wrote them. `None` if not all are known. Where some are longer, they differ.
+    /// Compares the command lines as the parents wrote them. `None` if not all are known. Where
+    /// some are longer, they differ.
     pub(super) fn of(context: &RuleContext<'_, '_>, all: &[u32]) -> Option<SharedLine> {
         let mut lines = all.iter().map(|index| Some(as_written(context.launch(*index).execs.first()?)));
         let mut words: Vec<Option<&[u8]>> = lines.next()??.into_iter().map(Some).collect();
@@ -56,8 +58,9 @@ impl SharedLine {
         self.words.iter().filter(|word| word.is_none()).count()
     }
 
-    /// Returns the command with all inputs in place of the one word that differs. `None` if that word is not an input: it is where the output goes, or
-    /// what a front end should run (`npm run NAME`).
+    /// Returns the command with all inputs in place of the one word that differs. `None` if that
+    /// word is not an input: it is where the output goes, or what a front end should run (`npm run
+    /// NAME`).
     pub(super) fn with_all_inputs(&self) -> Option<String> {
         const OUTPUTS: Words =
             Words("-o -O -d -D --out --output --outfile --output-file --outdir --dest --destination");
@@ -71,7 +74,8 @@ impl SharedLine {
         (!is_output && !is_job).then(|| self.with_inputs(INPUTS))
     }
 
-    /// Whether the word that differs ends a list of paths, or of files of a program that takes several.
+    /// Whether the word that differs ends a list of paths, or of files of a program that takes
+    /// several.
     pub(super) fn ends_with_operand(&self, takes_many: bool) -> bool {
         let last = self.words.len().saturating_sub(1);
         let is_last = last > 0 && self.differing() == 1 && self.words[last].is_none() && self.options[last].is_empty();
@@ -97,8 +101,8 @@ impl SharedLine {
         Some(words?.join(" "))
     }
 
-    /// Returns the command for `xargs` that passes it one input at a time: `-n1 php -l`, or `-I{} convert {} -strip`. `None` if the launches
-    /// differ in several words.
+    /// Returns the command for `xargs` that passes it one input at a time: `-n1 php -l`, or `-I{}
+    /// convert {} -strip`. `None` if the launches differ in several words.
     pub(super) fn for_each_input(&self) -> Option<String> {
         (self.differing() == 1).then(|| match self.before_inputs() {
             Some(command) => format!("-n1 {command}"),

@@ -13,7 +13,8 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::{Recording, StackId};
 use spawnscope_data::statistics::median;
 
-/// A launch whose work takes longer than this many times its cost is not small, whatever its line does.
+/// A launch whose work takes longer than this many times its cost is not small, whatever its line
+/// does.
 const MAX_WORK: f64 = 10.0;
 
 /// By how much a tracer may have slowed work that consists of system calls more than launches.
@@ -49,8 +50,8 @@ impl SmallWork {
         self.by_time[index]
     }
 
-    /// Like `is_mostly_tax`, but compares the CPU time of the run, for a launch that waits for input
-    /// from a pipe most of the time.
+    /// Like `is_mostly_tax`, but compares the CPU time of the run, for a launch that waits for
+    /// input from a pipe most of the time.
     pub(super) fn is_mostly_tax_by_cpu_time(&self, index: usize) -> bool {
         self.by_cpu_time[index]
     }
@@ -63,8 +64,8 @@ fn share(launch: &Launch<'_>, work: Nanos, slowdown: f64) -> Option<f64> {
     Some(work.since(start_up).0 as f64 / slowdown / cost.max(1) as f64)
 }
 
-/// For each launch, whether its share is at most 1, or that of most launches of its line. Shares are multiples of the most that small work may
-/// take.
+/// For each launch, whether its share is at most 1, or that of most launches of its line. Shares
+/// are multiples of the most that small work may take.
 pub(super) fn judge_by_line(forest: &Forest<'_>, shares: &[Option<f64>]) -> Vec<bool> {
     let mut lines: HashMap<_, Vec<f64>> = HashMap::new();
     for (launch, share) in forest.launches.iter().zip(shares) {

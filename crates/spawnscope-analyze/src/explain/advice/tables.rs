@@ -1,4 +1,5 @@
-//! Tables of what is known about programs and languages. A row has columns, separated by tabs; lines that begin with `#` or `@` are no rows.
+//! Tables of what is known about programs and languages. A row has columns, separated by tabs;
+//! lines that begin with `#` or `@` are no rows.
 
 /// Returns the rows of a table. Missing columns are empty.
 pub(super) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = [&'static str; N]> {
@@ -8,15 +9,17 @@ pub(super) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = 
     })
 }
 
-/// Whether a row covers all options among these arguments. `options` are letters as for getopt: a colon follows those with a value, `#` stands for a
-/// number (`head -5`), and `*` for any options. A row does not know what other options do.
+/// Whether a row covers all options among these arguments. `options` are letters as for getopt: a
+/// colon follows those with a value, `#` stands for a number (`head -5`), and `*` for any options.
+/// A row does not know what other options do.
 pub(super) fn covers(options: &str, arguments: &[&[u8]]) -> bool {
     let is_option = |word: &&&[u8]| word.len() > 1 && word.starts_with(b"-");
     let words = arguments.iter().take_while(|word| **word != b"--").filter(is_option);
     options == "*" || words.into_iter().all(|word| is_group(options.as_bytes(), &word[1..]))
 }
 
-/// Whether a word without its dash is a group of known options. The value of an option ends the group.
+/// Whether a word without its dash is a group of known options. The value of an option ends the
+/// group.
 fn is_group(options: &[u8], letters: &[u8]) -> bool {
     let mut letters = letters.iter().map(|letter| if letter.is_ascii_digit() { b'#' } else { *letter });
     loop {

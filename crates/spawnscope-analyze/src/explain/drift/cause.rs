@@ -12,8 +12,8 @@ const MIN_MEMORY_GROWTH_BYTES: f64 = 4e6;
 /// child frees the copy.
 const PAGE_TABLE_PHASES: [Phase; 3] = [Phase::Create, Phase::Exec, Phase::Teardown];
 /// Minimum share of `create` in the growth of `PAGE_TABLE_PHASES`. Copying page tables costs about
-/// as much as freeing them. If the share is smaller, something else slowed the other phases, such as
-/// a permission scanner in `exec`.
+/// as much as freeing them. If the share is smaller, something else slowed the other phases, such
+/// as a permission scanner in `exec`.
 const MIN_CREATE_SHARE: f64 = 0.2;
 
 /// Growth of the parent's memory that made its launches more expensive.

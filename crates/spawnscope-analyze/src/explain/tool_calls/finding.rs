@@ -1,5 +1,5 @@
-//! The advice about commands that wait for their shells: what to change in the program that starts them, or else in the files
-//! that their shells read.
+//! The advice about commands that wait for their shells: what to change in the program that starts
+//! them, or else in the files that their shells read.
 
 use super::{Cause, FISH, Reason, ToolCalls};
 use crate::explain::advice::{Finding, RuleContext};

@@ -19,7 +19,8 @@ pub use finding::fixes;
 
 /// Fewer commands of a kind are not reported.
 const MIN_CALLS: usize = 5;
-/// Minimum number of different programs that one place executes if it is given its commands. Fewer may be a choice in its code.
+/// Minimum number of different programs that one place executes if it is given its commands. Fewer
+/// may be a choice in its code.
 const MIN_PROGRAMS: usize = 3;
 /// The shell whose lines are never recorded.
 const FISH: &[u8] = b"fish";
@@ -113,8 +114,9 @@ fn kinds_of<'a>(forest: &Forest<'a>) -> Kinds<'a> {
     kinds
 }
 
-/// Returns for each launch whether it is a command that a program is given, as a coding agent is: one place in its code executes different
-/// commands. What the lines of files launch, such as those of start-up files, belongs to the files.
+/// Returns for each launch whether it is a command that a program is given, as a coding agent is:
+/// one place in its code executes different commands. What the lines of files launch, such as those
+/// of start-up files, belongs to the files.
 #[must_use]
 pub fn given_commands(forest: &Forest<'_>) -> Vec<bool> {
     let mut given = vec![false; forest.launches.len()];

@@ -1,7 +1,7 @@
 //! Windows: the activity of one process and its descendants in a span of time, as a recording of
 //! its own. This way, the analysis of a recorded command also explains a request to a server, a
-//! refresh of an editor, or a build in a recording of the whole machine. `episodes` finds spans with
-//! launches, `choice` chooses one, and `clip` cuts rows.
+//! refresh of an editor, or a build in a recording of the whole machine. `episodes` finds spans
+//! with launches, `choice` chooses one, and `clip` cuts rows.
 
 mod choice;
 mod clip;
@@ -53,7 +53,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// Prepares a window of a recording. `None` when its owner is not in the recording, or the span is empty.
+    /// Prepares a window of a recording. `None` when its owner is not in the recording, or the span
+    /// is empty.
     pub fn new(forest: &Forest<'_>, threads: &[ThreadRow], span: WindowSpan) -> Option<Window> {
         let owner = forest.index_of(span.owner).filter(|_| span.from < span.to)?;
         let launches = forest.walk(&[owner]).map(|step| &forest.launches[step.index]);

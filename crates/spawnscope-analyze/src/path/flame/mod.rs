@@ -110,7 +110,8 @@ fn in_phase(phase: Option<Phase>) -> String {
     phase.map(|phase| format!(" in `{}`", phase.name())).unwrap_or_default()
 }
 
-/// Stacks all launches. `path` is only needed for the critical weight; `names` returns the names of external processes.
+/// Stacks all launches. `path` is only needed for the critical weight; `names` returns the names of
+/// external processes.
 pub fn flame<'a>(
     forest: &Forest<'a>,
     path: Option<&CriticalPath>,
@@ -140,7 +141,8 @@ pub fn flame<'a>(
     finish(stacks, options).ok_or(FlameError::NoWeight(options.phase))
 }
 
-/// Stacks the samples of processes on top of their phases, including processes that existed before the recording.
+/// Stacks the samples of processes on top of their phases, including processes that existed before
+/// the recording.
 pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], options: FlameOptions) -> Result<Flame<'a>, FlameError> {
     if samples.is_empty() {
         return Err(FlameError::NoSamples);
@@ -166,7 +168,8 @@ pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], options: FlameOption
     finish(stacks, options).ok_or(FlameError::NoSampleThere { is_waiting, phase: options.phase })
 }
 
-/// Creates a box for each process, parents first, and calls `visit` with it. Returns the box of each launch.
+/// Creates a box for each process, parents first, and calls `visit` with it. Returns the box of
+/// each launch.
 fn stack_launches<'a>(
     stacks: &mut Stacks<'a>,
     forest: &Forest<'a>,

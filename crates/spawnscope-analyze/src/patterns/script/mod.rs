@@ -1,5 +1,6 @@
-//! The structure of a shell script: commands, loops, functions and substitutions, each with the bytes of the script that it consists of. `parser`
-//! reads it. A script with anything that the parser does not know has no structure, so that it is not edited.
+//! The structure of a shell script: commands, loops, functions and substitutions, each with the
+//! bytes of the script that it consists of. `parser` reads it. A script with anything that the
+//! parser does not know has no structure, so that it is not edited.
 
 mod compound;
 mod parser;
@@ -172,7 +173,8 @@ impl<'t> Script<'t> {
         1 + self.text[..at].iter().filter(|byte| **byte == b'\n').count() as u32
     }
 
-    /// Whether code in a range may set a variable. `eval` and `.` may set any; the script's own functions set what any of them sets.
+    /// Whether code in a range may set a variable. `eval` and `.` may set any; the script's own
+    /// functions set what any of them sets.
     pub(crate) fn may_set(&self, range: &Range<usize>, name: &[u8]) -> bool {
         let is_inside = |node: &&Node<'t>| range.start <= node.range.start && node.range.end <= range.end;
         let calls_function = self.nodes.iter().filter(is_inside).any(|node| match &node.kind {

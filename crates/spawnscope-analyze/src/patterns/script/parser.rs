@@ -1,4 +1,5 @@
-//! Reads the structure of a script. Every method returns `None` at syntax that it does not know. The methods for words are in `words`.
+//! Reads the structure of a script. Every method returns `None` at syntax that it does not know.
+//! The methods for words are in `words`.
 
 use super::{Assignment, Kind, Node, Redirection, Simple, Word};
 
@@ -20,7 +21,8 @@ pub(super) struct Parser<'t> {
     pub(super) end: usize,
     pub(super) nodes: Vec<Node<'t>>,
     parent: Option<usize>,
-    /// The delimiters of here-documents that begin after this line, and whether tabs before the delimiter are ignored.
+    /// The delimiters of here-documents that begin after this line, and whether tabs before the
+    /// delimiter are ignored.
     documents: Vec<(Vec<u8>, bool)>,
     depth: usize,
     /// The number of steps that are left.
@@ -139,7 +141,8 @@ impl<'t> Parser<'t> {
         Some(())
     }
 
-    /// Reads commands up to one of the words `ends`, which is not skipped, or to the end of the script.
+    /// Reads commands up to one of the words `ends`, which is not skipped, or to the end of the
+    /// script.
     pub(super) fn commands(&mut self, ends: &[&[u8]]) -> Option<()> {
         loop {
             self.blank_lines()?;

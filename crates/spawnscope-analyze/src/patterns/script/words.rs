@@ -96,7 +96,8 @@ impl<'t> Word<'t> {
         })
     }
 
-    /// Returns all variables that the word expands. `None` if it has expansions with unknown variables.
+    /// Returns all variables that the word expands. `None` if it has expansions with unknown
+    /// variables.
     pub(crate) fn variables(&self) -> Option<Vec<&'t [u8]>> {
         let mut variables = Vec::new();
         for part in &self.parts {

@@ -271,7 +271,8 @@ fn faults_between(forest: &Forest<'_>, child: usize, next: usize) -> f64 {
 
 /// Returns how many page faults of a parent after its last launch, up to its exit, came from
 /// sharing pages with the child. There cannot be more of them than shared pages. If the resident
-/// set at the exit is unknown, because some kernels free the memory earlier, no growth is subtracted.
+/// set at the exit is unknown, because some kernels free the memory earlier, no growth is
+/// subtracted.
 fn faults_until_exit(forest: &Forest<'_>, child: usize, parent: usize) -> f64 {
     let (child, parent) = (&forest.launches[child], &forest.launches[parent]);
     let (Some(faults), Some(shared)) = (parent.counts.exit_faults.get(), child.parent_rss_bytes.get()) else {

@@ -1,8 +1,8 @@
 //! Computes how much CPU time runnable threads lost to something that was not recorded. While
-//! recorded threads used all CPUs, nothing counts as lost, because the replay reproduces such waits.
-//! If no recorded thread used a CPU although threads were runnable, an unrecorded process used that
-//! CPU, or the CPU was waking from idle, or the scheduler had not assigned it yet. This time was lost
-//! to all runnable threads together.
+//! recorded threads used all CPUs, nothing counts as lost, because the replay reproduces such
+//! waits. If no recorded thread used a CPU although threads were runnable, an unrecorded process
+//! used that CPU, or the CPU was waking from idle, or the scheduler had not assigned it yet. This
+//! time was lost to all runnable threads together.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};

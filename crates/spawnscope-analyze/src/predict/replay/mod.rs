@@ -36,8 +36,8 @@ use spawnscope_data::rows::Recording;
 /// is missing from the recording.
 const MAX_ERROR: f64 = 0.5;
 
-/// Maximum overhead of recording per launch or exec that was measured by comparing a few launches, in
-/// nanoseconds. The overhead is 5 to 30 us, so a larger measurement was disturbed.
+/// Maximum overhead of recording per launch or exec that was measured by comparing a few launches,
+/// in nanoseconds. The overhead is 5 to 30 us, so a larger measurement was disturbed.
 const MAX_OVERHEAD_NS: f64 = 60_000.0;
 
 /// Whether causes and predictions may rely on a replay with this error.
@@ -60,8 +60,8 @@ pub struct Replay {
     pub unrecorded: Nanos,
     /// The share of the overhead of recording that remains without recording.
     pub remains: f64,
-    /// The same two, if the collector's cost is the greatest and the least that it may be. `None` if
-    /// it is known well.
+    /// The same two, if the collector's cost is the greatest and the least that it may be. `None`
+    /// if it is known well.
     pub ends: Option<[(f64, Nanos); 2]>,
 }
 
@@ -69,7 +69,8 @@ pub struct Replay {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     pub cpus: u32,
-    /// Whether that number is known. Otherwise, the threads that ran at the same time had a CPU each.
+    /// Whether that number is known. Otherwise, the threads that ran at the same time had a CPU
+    /// each.
     pub has_cpus: bool,
     /// The measured wall, from the start of the command to its end.
     pub wall: Nanos,
@@ -81,8 +82,8 @@ pub struct Parameters {
     pub launch_ns: f64,
     /// Overhead of recording per exec, in nanoseconds. 0 if unknown.
     pub exec_ns: f64,
-    /// If these are the greatest that they may be: the shares that remain if they are the likely, the
-    /// greatest and the least.
+    /// If these are the greatest that they may be: the shares that remain if they are the likely,
+    /// the greatest and the least.
     pub remains: Option<[f64; 3]>,
 }
 

@@ -130,8 +130,8 @@ pub trait Script {
     /// Returns a step of a running thread by its index. `None` after the last step. If `index` has
     /// been requested, no index below `index - 1` is requested again.
     fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step>;
-    /// Returns the CPU time of the steps from `index` on that the thread makes without a pause, up to
-    /// `limit`, and their number. They are one stretch on a CPU.
+    /// Returns the CPU time of the steps from `index` on that the thread makes without a pause, up
+    /// to `limit`, and their number. They are one stretch on a CPU.
     fn cpu_from(&mut self, thread: ThreadIndex, index: usize, limit: Nanos, recording: f64) -> (Nanos, usize);
     /// Notifies the script that a thread has completed its steps.
     fn end(&mut self, thread: ThreadIndex);

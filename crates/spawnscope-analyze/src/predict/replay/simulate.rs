@@ -73,8 +73,8 @@ enum Event {
 /// An event and its order: the time in the upper half, the order of creation in the lower half.
 type Ordered<T> = Reverse<(u128, T)>;
 
-/// The order of creation of a thread's stretches since it got its CPU or its time slice. All have the same, so that the order of threads does
-/// not depend on how many steps a stretch has.
+/// The order of creation of a thread's stretches since it got its CPU or its time slice. All have
+/// the same, so that the order of threads does not depend on how many steps a stretch has.
 type Turn = u64;
 
 fn order(at: Nanos, created: u64) -> u128 {
@@ -344,8 +344,9 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         }
     }
 
-    /// Lets a thread run until its time slice ends, or its work. The steps that follow are a part of
-    /// this stretch if the time slice suffices for them, and if their activities are not followed.
+    /// Lets a thread run until its time slice ends, or its work. The steps that follow are a part
+    /// of this stretch if the time slice suffices for them, and if their activities are not
+    /// followed.
     fn run(&mut self, thread: ThreadIndex, left: Nanos, turn: Option<Turn>) {
         let mut span = left.min(TIME_SLICE);
         self.next[thread as usize].left = left.since(span);

@@ -152,8 +152,8 @@ impl Steps {
         }
     }
 
-    /// Returns the CPU time of the first steps in a range, as long as they use nothing but a CPU and
-    /// take at most `limit` together, and the number of these steps. Steps that only record
+    /// Returns the CPU time of the first steps in a range, as long as they use nothing but a CPU
+    /// and take at most `limit` together, and the number of these steps. Steps that only record
     /// take this share of their time.
     pub(super) fn cpu_in(&self, range: Range<usize>, limit: Nanos, recording: f64) -> (Nanos, usize) {
         let (mut sum, mut count) = (0, 0);

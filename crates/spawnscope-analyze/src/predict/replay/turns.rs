@@ -1,9 +1,9 @@
 //! Threads that take turns on CPUs: how many of their time slices can be simulated at once.
 //!
 //! Each CPU runs a thread for one time slice, puts it at the back of the run queue, and takes the
-//! first thread of the queue. While no step ends and nothing else happens, this repeats: with N CPUs
-//! and M threads that run or wait for a CPU, the state after M slices on each CPU is the same, and
-//! each thread has had N slices. Both numbers are divided by their greatest common divisor.
+//! first thread of the queue. While no step ends and nothing else happens, this repeats: with N
+//! CPUs and M threads that run or wait for a CPU, the state after M slices on each CPU is the same,
+//! and each thread has had N slices. Both numbers are divided by their greatest common divisor.
 
 use spawnscope_data::event::Nanos;
 

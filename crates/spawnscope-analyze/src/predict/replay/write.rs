@@ -148,8 +148,9 @@ impl Writer<'_> {
             self.leave(index, &slice, self.contention.lost(index));
         }
         self.call_overhead_share = 0.0;
-        // If the process has ended, a last slice was lost, and the thread was on a CPU until then. If it is still alive, what it did is unknown:
-        // nothing is added, and the replayed wall is too short.
+        // If the process has ended, a last slice was lost, and the thread was on a CPU until then.
+        // If it is still alive, what it did is unknown: nothing is added, and the replayed wall is
+        // too short.
         if let (Some(on), Some(ended)) = (returned.map(|on| on.max(start)), self.ended)
             && on < end
         {

@@ -180,8 +180,8 @@ impl Adjustments {
         }
     }
 
-    /// Returns the approximate savings of changed launches, grouped by program. Callers use only the
-    /// spread of these values, relative to their sum.
+    /// Returns the approximate savings of changed launches, grouped by program. Callers use only
+    /// the spread of these values, relative to their sum.
     pub fn savings(&self, forest: &Forest<'_>) -> Vec<Vec<f64>> {
         let mut by_program: BTreeMap<&[u8], Vec<f64>> = BTreeMap::new();
         for (index, launch) in forest.launches.iter().enumerate() {

@@ -34,8 +34,8 @@ pub(super) struct EditedPrograms<'e> {
 }
 
 impl<'e> EditedPrograms<'e> {
-    /// Edits the programs. If their replay is not followed, steps that only use a CPU become one, if a
-    /// time slice suffices for them.
+    /// Edits the programs. If their replay is not followed, steps that only use a CPU become one,
+    /// if a time slice suffices for them.
     pub(super) fn new(programs: &'e Programs, adjustments: &'e Adjustments, is_followed: bool) -> EditedPrograms<'e> {
         let mut signalled_at_start = programs.signalled_at_start.clone();
         signal_tokens_of_removed(programs, adjustments, &mut signalled_at_start);

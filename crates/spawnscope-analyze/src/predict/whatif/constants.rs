@@ -38,8 +38,8 @@ pub struct Constants {
     /// The relative standard deviation of the same work on this machine. `None` if it was not
     /// measured.
     pub repeatability: Option<f64>,
-    /// By how much the lower end of a saving is divided, because it is unknown how much the recorder
-    /// slowed launches. At most 1 if it did not.
+    /// By how much the lower end of a saving is divided, because it is unknown how much the
+    /// recorder slowed launches. At most 1 if it did not.
     pub slowdown: f64,
 }
 

@@ -53,11 +53,11 @@ pub(super) struct Margins {
 }
 
 impl Margins {
-    /// Computes the margins of a predicted wall and of a saving, in nanoseconds. `savings` are those of
-    /// the changed launches, by program: their standard error is what a bootstrap over the launches of
-    /// each program would converge to. `costs` is the standard deviation of separately measured or
-    /// assumed costs, as a share of the saving, `polling` how much waits for polling threads may be
-    /// wrong.
+    /// Computes the margins of a predicted wall and of a saving, in nanoseconds. `savings` are
+    /// those of the changed launches, by program: their standard error is what a bootstrap over the
+    /// launches of each program would converge to. `costs` is the standard deviation of separately
+    /// measured or assumed costs, as a share of the saving, `polling` how much waits for polling
+    /// threads may be wrong.
     pub(super) fn new(
         [predicted, saved]: [f64; 2],
         savings: &[Vec<f64>],

@@ -201,8 +201,8 @@ impl WhatIf<'_, '_> {
         (self.as_measured(played), edited.uncertainty())
     }
 
-    /// Returns how much less and how much more is saved if recording cost as much and as little as it
-    /// may have.
+    /// Returns how much less and how much more is saved if recording cost as much and as little as
+    /// it may have.
     fn unsure_cost(&self, adjustments: &Adjustments, saved: f64) -> [f64; 2] {
         let ends = self.replay.ends.into_iter().flatten().map(|(remains, unrecorded)| {
             let machine = self.machine(adjustments).unrecorded(remains);

@@ -38,7 +38,8 @@ pub struct CallSite {
     /// `Detail::Function`, the first line of the script. Truncated, so that scripts with the same
     /// beginning share one call site.
     pub text: Option<Vec<u8>>,
-    /// Whether another file of the recording has the same base name. Labels then contain the whole path.
+    /// Whether another file of the recording has the same base name. Labels then contain the whole
+    /// path.
     pub(crate) has_namesake: bool,
 }
 
@@ -61,7 +62,8 @@ const LAUNCHING_FUNCTIONS: Words = Words(
      posix_spawn posix_spawnp __spawni __spawnix system do_system popen _IO_new_popen _IO_new_proc_open",
 );
 
-/// Prefixes of the functions in Go's own packages, which lie between the program and the system call.
+/// Prefixes of the functions in Go's own packages, which lie between the program and the system
+/// call.
 const GO_PACKAGES: [&[u8]; 6] = [b"runtime.", b"syscall.", b"sync.", b"os.", b"os/exec.", b"internal/"];
 
 impl CallSite {
@@ -99,7 +101,8 @@ impl CallSite {
         }
     }
 
-    /// Formats the call site: `unpack.sh:14 in relocate()`, `relocate() in unpack.sh`, `spawn() in git`, `Makefile:9 (target all)`.
+    /// Formats the call site: `unpack.sh:14 in relocate()`, `relocate() in unpack.sh`, `spawn() in
+    /// git`, `Makefile:9 (target all)`.
     #[must_use]
     pub fn label(&self) -> Vec<u8> {
         let (file, function) = (self.file_and_line(), self.function_label());
@@ -132,7 +135,8 @@ impl CallSite {
         }
     }
 
-    /// Formats a script without a file: `sh -c 'mkdir -p "$d"'`, `sh -c 'mv a b' line 3`, `sh line 3`.
+    /// Formats a script without a file: `sh -c 'mkdir -p "$d"'`, `sh -c 'mv a b' line 3`, `sh line
+    /// 3`.
     fn inline_script_label(&self, line: Option<u32>) -> Option<Vec<u8>> {
         let program = self.program.as_deref()?;
         let line = line.filter(|line| self.text.is_none() || *line > 1);
@@ -193,8 +197,8 @@ fn script_line(script: &[u8], line: u32) -> Option<Vec<u8>> {
 }
 
 /// Returns the innermost frame outside of the language's standard library, or the innermost frame
-/// if all are in the library. Skips helper functions, too. If the line of that frame is unknown, returns its caller in the same
-/// file, which is more precise.
+/// if all are in the library. Skips helper functions, too. If the line of that frame is unknown,
+/// returns its caller in the same file, which is more precise.
 fn script_frame<'a>(frames: Frames<'a>, detail: Detail, helpers: &Helpers<'a>) -> Option<Frame<'a>> {
     let mut innermost = None;
     let mut frames = frames.filter(has_position);

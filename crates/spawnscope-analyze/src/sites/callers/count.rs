@@ -48,11 +48,12 @@ impl Callers {
         Callers::find_without(forest, detail, &Helpers::default())
     }
 
-    /// Finds the line of every launch that decides what is launched: the line that calls a helper function, and the line that gives a script to
-    /// a shell.
+    /// Finds the line of every launch that decides what is launched: the line that calls a helper
+    /// function, and the line that gives a script to a shell.
     pub(crate) fn behind_helpers(forest: &Forest<'_>) -> Callers {
         let mut callers = Callers::find_without(forest, Detail::Line, &helpers::find(forest));
-        // Parents come before their children. A script that was given with `-c` is code of whatever gave it.
+        // Parents come before their children. A script that was given with `-c` is code of whatever
+        // gave it.
         for index in 0..forest.launches.len() {
             let is_inline =
                 callers.call_site_of(index).is_some_and(|site| site.language.is_script() && site.file.is_none());

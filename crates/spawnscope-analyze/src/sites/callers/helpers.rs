@@ -1,5 +1,6 @@
-//! Helper functions, which launch on behalf of their callers: `run "$@"` in a shell, `execute(command)` in Python. The call site of such a launch is
-//! the line that calls the helper, because that line decides what is launched.
+//! Helper functions, which launch on behalf of their callers: `run "$@"` in a shell,
+//! `execute(command)` in Python. The call site of such a launch is the line that calls the helper,
+//! because that line decides what is launched.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,8 +11,8 @@ use spawnscope_data::rows::StackId;
 /// Lines of helper functions, each with its function.
 pub(super) type Helpers<'a> = HashSet<Frame<'a>>;
 
-/// Finds the lines in functions at which different callers launch different programs. If all callers of a line launch the same programs, the line
-/// names them itself.
+/// Finds the lines in functions at which different callers launch different programs. If all
+/// callers of a line launch the same programs, the line names them itself.
 pub(super) fn find<'a>(forest: &Forest<'a>) -> Helpers<'a> {
     let mut programs: HashMap<StackId, HashSet<&[u8]>> = HashMap::new();
     for launch in forest.launches.iter().filter(|launch| !launch.execs.is_empty()) {

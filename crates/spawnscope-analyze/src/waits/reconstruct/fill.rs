@@ -228,7 +228,8 @@ fn stops(recording: &Recording) -> HashMap<TaskId, Vec<Wait>> {
     stops
 }
 
-/// The instants at which the run of a thread is divided, and what it may have waited for until then.
+/// The instants at which the run of a thread is divided, and what it may have waited for until
+/// then.
 type Point = (Nanos, Option<Awaited>);
 
 fn first_threads(timelines: &Timelines) -> impl Iterator<Item = &Thread> {
@@ -299,12 +300,12 @@ fn stretches(
     stretches
 }
 
-/// Returns the part of a stretch in which the thread may have waited besides its recorded waits. Without
-/// them, its time is work. Before the end of a child, the CPU time tells whether the thread also waited after
-/// its last recorded wait: after the exec of the child, for example, if that ended a read. A wait for a CPU
-/// says nothing about the remaining time. All of a stretch after a vfork is a wait. A recorded wait that
-/// begins just before the end of such a stretch is a later wait, because the child's instants are those of
-/// its tracer.
+/// Returns the part of a stretch in which the thread may have waited besides its recorded waits.
+/// Without them, its time is work. Before the end of a child, the CPU time tells whether the thread
+/// also waited after its last recorded wait: after the exec of the child, for example, if that
+/// ended a read. A wait for a CPU says nothing about the remaining time. All of a stretch after a
+/// vfork is a wait. A recorded wait that begins just before the end of such a stretch is a later
+/// wait, because the child's instants are those of its tracer.
 fn without_recorded_waits(stretch: Stretch, recorded: &[Wait], knows_cpu: bool) -> Option<Stretch> {
     if stretch.awaited.is_some_and(|awaited| awaited.is_certain) {
         return Some(stretch);

@@ -1,8 +1,8 @@
 //! Reconstructs the waits of recordings without wakers. The ptrace collector records the waits for
 //! children, and the CPU time of threads at some instants, but not what ended a wait. `ties`
 //! connects recorded waits with the event of a child that ended them: its end, or its exec after a
-//! vfork. `fill` creates slices for threads without slices. Waits with an uncertain cause are stored
-//! in `UnknownWaits`, which widen the confidence interval of each prediction.
+//! vfork. `fill` creates slices for threads without slices. Waits with an uncertain cause are
+//! stored in `UnknownWaits`, which widen the confidence interval of each prediction.
 
 mod events;
 mod fill;
@@ -98,7 +98,8 @@ fn creations(recording: &Recording, forest: &Forest<'_>, events: &ChildEvents) -
     let mut all = vec![Creation::default(); forest.launches.len()];
     for parent in 0..forest.launches.len() {
         let spans = before_creations(forest, events, parent);
-        // Creations by one parent take about the same time, and the parent may do other work before some of them.
+        // Creations by one parent take about the same time, and the parent may do other work before
+        // some of them.
         let mut sorted: Vec<Nanos> = spans.iter().map(|before| before.span).collect();
         sorted.sort_unstable();
         let Some(median) = sorted.get(sorted.len().saturating_sub(1) / 2) else { continue };
@@ -106,8 +107,9 @@ fn creations(recording: &Recording, forest: &Forest<'_>, events: &ChildEvents) -
         for BeforeCreation { child, span, is_after_end } in spans {
             let launch = &forest.launches[child];
             let longest = span.min(*median);
-            // After the end of a child, its parent also reaps it, and its pages have to be made writable again. This
-            // takes about as long as the end of the child that was measured with the creation.
+            // After the end of a child, its parent also reaps it, and its pages have to be made
+            // writable again. This takes about as long as the end of the child that was measured
+            // with the creation.
             let [fork, vfork] = if is_after_end { reaping } else { creating };
             // The memory is not read again before creations that cannot take long.
             copied = launch.parent_rss_bytes.get().unwrap_or(copied);

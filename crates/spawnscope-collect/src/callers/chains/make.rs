@@ -5,8 +5,9 @@ use crate::callers::make::makefiles::{Makefiles, Site};
 use crate::wire::*;
 use spawnscope_data::event::{Chain, Pid};
 
-/// Returns the chain of a record. `data` follows the record: file, target, text, and the components of the working directory, unless it is
-/// given as `directory`. Returns `None` if the record does not have this format.
+/// Returns the chain of a record. `data` follows the record: file, target, text, and the components
+/// of the working directory, unless it is given as `directory`. Returns `None` if the record does
+/// not have this format.
 pub(crate) fn chain(
     called: &WireScriptCalled,
     data: &[u8],

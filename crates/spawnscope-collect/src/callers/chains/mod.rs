@@ -1,4 +1,5 @@
-//! Decodes what was read from the memory of an interpreter, by BPF programs or by the ptrace collector, into call chains.
+//! Decodes what was read from the memory of an interpreter, by BPF programs or by the ptrace
+//! collector, into call chains.
 
 pub(crate) mod make;
 pub(crate) mod node;

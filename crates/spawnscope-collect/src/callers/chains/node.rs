@@ -1,5 +1,6 @@
-//! Decodes a call chain that the hook in a Node.js program has reported. It is a file name that consists of a prefix and of three lines for
-//! each frame, the innermost frame first: the line number (0: unknown), the file, and the function (empty: none).
+//! Decodes a call chain that the hook in a Node.js program has reported. It is a file name that
+//! consists of a prefix and of three lines for each frame, the innermost frame first: the line
+//! number (0: unknown), the file, and the function (empty: none).
 
 use crate::wire::NODE_PREFIX;
 use spawnscope_data::event::{Chain, Frame, Language};

@@ -9,7 +9,8 @@ use spawnscope_data::event::{Chain, Frame, Language};
 /// CPython's name for module-level code.
 const NO_FUNCTION: &[u8] = b"<module>";
 
-/// Returns the chain of a record. `data` contains the frames, which follow the record. Returns `None` if they do not have this format.
+/// Returns the chain of a record. `data` contains the frames, which follow the record. Returns
+/// `None` if they do not have this format.
 pub(crate) fn chain(called: &WirePythonCalled, data: &[u8]) -> Option<Chain> {
     let mut bytes = data.get(..called.bytes as usize)?;
     let mut frames = Vec::new();

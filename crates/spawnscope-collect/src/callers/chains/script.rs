@@ -10,8 +10,8 @@ struct RawFrame<'a> {
     function: &'a [u8],
 }
 
-/// Returns the chain of a record; it has no frames if nothing is known. `data` follows the record. Returns `None` if it does not have
-/// this format.
+/// Returns the chain of a record; it has no frames if nothing is known. `data` follows the record.
+/// Returns `None` if it does not have this format.
 pub(crate) fn chain(called: &WireScriptCalled, data: &[u8]) -> Option<Chain> {
     let data = data.get(..called.data_bytes as usize)?;
     let mut texts = data.split(|&byte| byte == 0);
@@ -54,8 +54,8 @@ fn bash(called: &WireScriptCalled, raw: &[RawFrame<'_>], dollar_zero: &[u8]) -> 
         let is_function = !is_main && raw.function != SOURCE;
         // Bash reports these file names for functions that do not come from a file.
         let is_from_no_file = raw.file == MAIN || raw.file == dollar_zero || dollar_zero.is_empty();
-        // An interactive bash counts lines in functions differently, and most functions that startup files call are defined in texts that
-        // these files evaluate.
+        // An interactive bash counts lines in functions differently, and most functions that
+        // startup files call are defined in texts that these files evaluate.
         let has_line = !is_interactive || raw.function == SOURCE;
         let is_placeholder = is_function && (raw.file == b"environment" || (!has_outermost && is_from_no_file));
         let has_line = has_line && !(is_placeholder && counts_from_zero);
@@ -94,8 +94,8 @@ fn dash(called: &WireScriptCalled, raw: &RawFrame<'_>) -> Chain {
 /// The start of Perl's file names for the texts that it evaluates, such as `(eval 3)`.
 const EVALUATED: &[u8] = b"(eval ";
 
-/// Returns Perl's chain. Lines of evaluated texts are not in a file, so their frames are omitted; the next frame outwards has the line of
-/// the eval.
+/// Returns Perl's chain. Lines of evaluated texts are not in a file, so their frames are omitted;
+/// the next frame outwards has the line of the eval.
 fn perl(called: &WireScriptCalled, raw: &[RawFrame<'_>]) -> Chain {
     let frames = raw.iter().enumerate();
     let frames = frames.filter(|(_, raw)| !raw.file.starts_with(EVALUATED));
@@ -143,7 +143,8 @@ mod tests {
 
     use super::*;
 
-    /// Decodes a record with these lines, with file and function of each frame, and with any remaining texts.
+    /// Decodes a record with these lines, with file and function of each frame, and with any
+    /// remaining texts.
     fn decoded(interpreter: u32, flags: u32, lines: &[u32], texts: &[&str], frames: u32) -> Option<Chain> {
         let mut called = WireScriptCalled::new_zeroed();
         called.lines[..lines.len()].copy_from_slice(lines);

@@ -1,5 +1,5 @@
-//! aarch64: one instruction loads the page address of a variable (or of a neighbouring one) into a register, others add the offset, and a
-//! load follows.
+//! aarch64: one instruction loads the page address of a variable (or of a neighbouring one) into a
+//! register, others add the offset, and a load follows.
 
 /// The values of registers, if they are known.
 struct Registers([Option<u64>; 32]);
@@ -12,8 +12,9 @@ pub(super) fn variables_read(code: &[u8], address: u64) -> Vec<u64> {
 }
 
 impl Registers {
-    /// Follows one instruction. If it is a load of eight bytes from a known address, returns the address. Branches are not followed, because
-    /// a register is set shortly before the instructions that use it.
+    /// Follows one instruction. If it is a load of eight bytes from a known address, returns the
+    /// address. Branches are not followed, because a register is set shortly before the
+    /// instructions that use it.
     fn step(&mut self, at: u64, instruction: u32) -> Option<u64> {
         let (target, base) = (instruction & 31, instruction >> 5 & 31);
         let immediate = u64::from(instruction >> 10 & 0xfff);
@@ -70,7 +71,8 @@ mod tests {
             0xf9400c00,
         ];
         let bytes: Vec<u8> = code.iter().flat_map(|instruction| instruction.to_le_bytes()).collect();
-        // The first three are slots of the global offset table with the addresses of exported variables, the last is the variable.
+        // The first three are slots of the global offset table with the addresses of exported
+        // variables, the last is the variable.
         assert_eq!(variables_read(&bytes, 0x4a574), [0x14fba0, 0x14f560, 0x14f7b0, 0x159ba8]);
     }
 

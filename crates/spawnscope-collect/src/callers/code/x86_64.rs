@@ -1,10 +1,12 @@
-//! x86-64: instructions refer to variables by their distance from the next instruction. Instruction boundaries are unknown, but if bytes
-//! within an instruction look like such an instruction, the address that they refer to is hardly ever that of a variable.
+//! x86-64: instructions refer to variables by their distance from the next instruction. Instruction
+//! boundaries are unknown, but if bytes within an instruction look like such an instruction, the
+//! address that they refer to is hardly ever that of a variable.
 
 pub(super) fn variables_read(code: &[u8], address: u64) -> Vec<u64> {
     let read = code.windows(7).enumerate().filter_map(|(at, bytes)| {
         let [prefix, operation, operands, displacement @ ..] = bytes else { return None };
-        // mov of 64 bits into any register; cmp with an immediate byte, which follows the displacement.
+        // mov of 64 bits into any register; cmp with an immediate byte, which follows the
+        // displacement.
         let immediate = match (prefix, operation, operands) {
             (0x48 | 0x4c, 0x8b, operands) if operands & 0xc7 == 0x05 => 0,
             (0x48, 0x83, 0x3d) => 1,

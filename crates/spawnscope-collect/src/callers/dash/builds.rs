@@ -1,4 +1,5 @@
-//! The layouts of some builds of dash, which are known without running them: builds of distributions that are common in containers.
+//! The layouts of some builds of dash, which are known without running them: builds of
+//! distributions that are common in containers.
 
 use crate::wire::WireDash;
 

@@ -1,5 +1,6 @@
-//! Caches the layouts of dash builds, in the user's cache directory and in this process. It is not an error if the directory cannot be read
-//! or written: the next start is only a few milliseconds slower.
+//! Caches the layouts of dash builds, in the user's cache directory and in this process. It is not
+//! an error if the directory cannot be read or written: the next start is only a few milliseconds
+//! slower.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -59,8 +60,9 @@ fn file(build: &[u8]) -> Option<PathBuf> {
     Some(directory()?.join("spawnscope").join(name))
 }
 
-/// Returns the cache directory of the user that this process runs as. The environment may be that of another user, for instance under sudo,
-/// so only a directory that this user owns is trusted and written to.
+/// Returns the cache directory of the user that this process runs as. The environment may be that
+/// of another user, for instance under sudo, so only a directory that this user owns is trusted and
+/// written to.
 fn directory() -> Option<PathBuf> {
     own_directory("XDG_CACHE_HOME").or_else(|| {
         let home = own_directory("HOME").or_else(|| Some(User::from_uid(geteuid()).ok()??.dir))?;

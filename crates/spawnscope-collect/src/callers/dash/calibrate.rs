@@ -1,4 +1,5 @@
-//! Finds dash's variables: runs it on a script that stops at known lines, and searches its memory at each stop.
+//! Finds dash's variables: runs it on a script that stops at known lines, and searches its memory
+//! at each stop.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -30,14 +31,16 @@ const STOPS: [Stop; 5] = [
     Stop { line: Some(LAST_LINE as u32), function_line: 0, source: CommandSource::Script },
 ];
 
-/// A command that blocks until it reads a line. The shell waits for this subshell; meanwhile, the shell's variables describe this
-/// command.
+/// A command that blocks until it reads a line. The shell waits for this subshell; meanwhile, the
+/// shell's variables describe this command.
 const STOP: &str = "(echo; read -r x)";
 
-/// Maximum time until the shell reaches a stop, even on a busy machine. A program that takes longer is not a dash.
+/// Maximum time until the shell reaches a stop, even on a busy machine. A program that takes longer
+/// is not a dash.
 const STOP_TIMEOUT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
-/// Finds the layout of the dash in `file`. `Some(None)`: the program is not a dash, or an unknown variant of it. `None`: calibration failed.
+/// Finds the layout of the dash in `file`. `Some(None)`: the program is not a dash, or an unknown
+/// variant of it. `None`: calibration failed.
 pub(super) fn layout(program: &Elf<'_>, file: &File) -> Option<Option<WireDash>> {
     if !is_trustworthy(file)? {
         return None;

@@ -80,7 +80,8 @@ impl Memory {
         self.pointers().filter(|(_, value)| *value >= MIN_ADDRESS && value.is_multiple_of(8)).map(|(holder, _)| holder)
     }
 
-    /// Splits the first `bytes` bytes of the block that a variable points to into words of `WORD` bytes.
+    /// Splits the first `bytes` bytes of the block that a variable points to into words of `WORD`
+    /// bytes.
     fn words_in_block<const WORD: usize>(
         &self,
         holder: u64,

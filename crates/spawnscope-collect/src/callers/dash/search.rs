@@ -1,5 +1,6 @@
-//! Finds dash's variables: they have the expected values at all stops. A variable is accepted only if it is the only candidate. Busybox keeps
-//! most of its variables in blocks that other variables point to.
+//! Finds dash's variables: they have the expected values at all stops. A variable is accepted only
+//! if it is the only candidate. Busybox keeps most of its variables in blocks that other variables
+//! point to.
 
 use super::memory::{BlockLocation, Memory};
 use crate::wire::{DASH_BLOCK_BYTES, WireDash};
@@ -27,8 +28,8 @@ pub(super) const FUNCTION_NAME: &str = "calibrated";
 /// The function's argument.
 pub(super) const ARGUMENT: &str = "argument";
 
-/// Number of bytes of a block that are searched. The line and the parameters are near the beginning of their blocks, and other memory may
-/// follow a block.
+/// Number of bytes of a block that are searched. The line and the parameters are near the beginning
+/// of their blocks, and other memory may follow a block.
 const HEAD_BYTES: u64 = 128;
 
 /// The remaining candidates for a variable.
@@ -64,7 +65,8 @@ impl Variable {
         Variable { direct: Candidates(None), in_block: Candidates(None) }
     }
 
-    /// Keeps the pointers that fit, among the variables and in the first `bytes` bytes of the blocks that `holders` point to.
+    /// Keeps the pointers that fit, among the variables and in the first `bytes` bytes of the
+    /// blocks that `holders` point to.
     fn keep(&mut self, memory: &Memory, holders: &[u64], bytes: u64, fits: impl Fn(u64) -> bool) {
         let direct = memory.pointers().filter(|(_, value)| fits(*value));
         self.direct.keep(direct.map(|(address, _)| address));
@@ -73,7 +75,8 @@ impl Variable {
         self.in_block.keep(in_block.map(|(location, _)| location));
     }
 
-    /// Returns the address of the variable that points to this variable's block; `None` if it is in no block.
+    /// Returns the address of the variable that points to this variable's block; `None` if it is in
+    /// no block.
     fn block(&self) -> Option<u64> {
         match self.direct.only() {
             Some(_) => None,
@@ -165,7 +168,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether the memory at `input` looks like dash's `struct parsefile` for this source: the outer input, a line number, and a descriptor.
+/// Whether the memory at `input` looks like dash's `struct parsefile` for this source: the outer
+/// input, a line number, and a descriptor.
 fn is_input(memory: &Memory, input: u64, source: CommandSource) -> bool {
     // Any number may be tried as an address, and most have no memory.
     let Some(outer) = memory.pointer(input) else { return false };
@@ -177,7 +181,8 @@ fn is_input(memory: &Memory, input: u64, source: CommandSource) -> bool {
     }
 }
 
-/// Whether the memory at `job` looks like dash's `struct job` with the child that the script waits for.
+/// Whether the memory at `job` looks like dash's `struct job` with the child that the script waits
+/// for.
 fn is_job(memory: &Memory, job: u64) -> bool {
     memory.number(job) == Some(memory.job_pid) && memory.pointer(job + 16) == Some(job)
 }

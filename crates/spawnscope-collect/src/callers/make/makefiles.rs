@@ -24,7 +24,8 @@ pub(crate) struct Site<'a> {
     pub(crate) file: &'a [u8],
     /// The name of the target; empty if it is unknown.
     pub(crate) target: &'a [u8],
-    /// The line that make stores: that of the call site, or, for a recipe, that of the recipe's first line.
+    /// The line that make stores: that of the call site, or, for a recipe, that of the recipe's
+    /// first line.
     pub(crate) line: u32,
     /// The index of the recipe's line, from 0.
     pub(crate) index: u32,
@@ -34,7 +35,8 @@ pub(crate) struct Site<'a> {
     pub(crate) directory: Option<&'a [u8]>,
     /// The make process.
     pub(crate) process: Option<Pid>,
-    /// Whether the process is in another mount namespace, so that its files are reachable only through /proc/PID/root.
+    /// Whether the process is in another mount namespace, so that its files are reachable only
+    /// through /proc/PID/root.
     pub(crate) is_in_other_mounts: bool,
 }
 
@@ -74,7 +76,8 @@ impl Makefiles {
         Chain { frames: vec![frame], is_truncated: false }
     }
 
-    /// Reads a makefile. If the process is in another mount namespace, the file is reachable only through the process.
+    /// Reads a makefile. If the process is in another mount namespace, the file is reachable only
+    /// through the process.
     fn read(&mut self, path: &[u8], site: &Site<'_>) -> Option<Arc<Makefile>> {
         let plain_path = Path::new(OsStr::from_bytes(path));
         let path = if site.is_in_other_mounts {
@@ -120,7 +123,8 @@ fn absolute_path(site: &Site<'_>) -> Option<Vec<u8>> {
     Some([directory, separator, file].concat())
 }
 
-/// Returns the line of a call site, if the makefile confirms it: what make stores is not always the line of the call site.
+/// Returns the line of a call site, if the makefile confirms it: what make stores is not always the
+/// line of the call site.
 fn line(site: &Site<'_>, text: Option<&[u8]>) -> Option<u32> {
     match site.kind {
         MAKE_RUNS => recipe_line(site, text?),
@@ -141,8 +145,8 @@ fn recipe_line(site: &Site<'_>, makefile: &[u8]) -> Option<u32> {
     recipe::find_line(makefile, &wanted)
 }
 
-/// Whether a recipe's line itself contains a $(shell ...). One in a variable of the line does not count, because the launch may then belong
-/// to another expansion for the same recipe.
+/// Whether a recipe's line itself contains a $(shell ...). One in a variable of the line does not
+/// count, because the launch may then belong to another expansion for the same recipe.
 fn has_shell_call(line: &[u8]) -> bool {
     contains(line, b"$(shell") || contains(line, b"${shell")
 }

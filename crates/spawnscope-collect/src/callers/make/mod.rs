@@ -1,5 +1,6 @@
-//! Finds where GNU make stores the position that it reads, and (`makefiles`, `recipe`) the lines of its recipes in makefiles. The offsets in its
-//! structures come from the sources of 4.3 and 4.4 (`wire/make.rs`). `ebpf/make.h` reads the memory of make, and documents what is read.
+//! Finds where GNU make stores the position that it reads, and (`makefiles`, `recipe`) the lines of
+//! its recipes in makefiles. The offsets in its structures come from the sources of 4.3 and 4.4
+//! (`wire/make.rs`). `ebpf/make.h` reads the memory of make, and documents what is read.
 
 pub(crate) mod makefiles;
 mod recipe;
@@ -8,19 +9,23 @@ use super::contains;
 use super::elf::Elf;
 use crate::wire::WireMake;
 
-/// The variable that points to the position that make reads or expands. Make exports its symbols for objects that a makefile loads.
+/// The variable that points to the position that make reads or expands. Make exports its symbols
+/// for objects that a makefile loads.
 const READING: &str = "reading_file";
-/// The function by which make must start jobs: only then is the pointer to a job's environment on the stack.
+/// The function by which make must start jobs: only then is the pointer to a job's environment on
+/// the stack.
 const SPAWNS: &str = "posix_spawn";
 /// The version message, which every GNU make contains.
 const PROGRAM: &[u8] = b"GNU Make %s\n";
 /// The versions whose structures are known.
 const VERSIONS: [&[u8]; 3] = [b"\x004.3\0", b"\x004.4\0", b"\x004.4.1\0"];
 
-/// Upper limit for the size of make's read-only data, in bytes. Its real size is about a tenth of this.
+/// Upper limit for the size of make's read-only data, in bytes. Its real size is about a tenth of
+/// this.
 const MAX_CONSTANT_BYTES: u64 = 1 << 20;
 
-/// Returns the layout of GNU make 4.3 to 4.4.1; `None` if the program is another one or another version, or exports no symbols.
+/// Returns the layout of GNU make 4.3 to 4.4.1; `None` if the program is another one or another
+/// version, or exports no symbols.
 pub(super) fn layout(program: &Elf<'_>) -> Option<WireMake> {
     let reading = program.exports(&[READING]).get(READING)?.address;
     let is_known = program.imports(SPAWNS) && is_known_version(program.read_only_data(MAX_CONSTANT_BYTES)?);

@@ -1,5 +1,6 @@
-//! Finds a line of a recipe in the text of a makefile. Make stores the line's index in the recipe, not its line in the file: lines may be
-//! continued, and there may be conditionals and comments between them. The line is known if only one line of the file can be the right one.
+//! Finds a line of a recipe in the text of a makefile. Make stores the line's index in the recipe,
+//! not its line in the file: lines may be continued, and there may be conditionals and comments
+//! between them. The line is known if only one line of the file can be the right one.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -68,8 +69,8 @@ fn is_continued(line: &[u8]) -> bool {
     line.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 
-/// Joins continued lines, as make does within a reference to a variable. Texts are compared in this form, since make may or may not have
-/// joined their lines.
+/// Joins continued lines, as make does within a reference to a variable. Texts are compared in this
+/// form, since make may or may not have joined their lines.
 fn join_continued(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.contains(&b'\n') {
         return Cow::Borrowed(text);
@@ -112,7 +113,8 @@ impl RecipeLine<'_> {
         found.trim_ascii() == wanted.trim_ascii()
     }
 
-    /// Whether the wanted text follows a semicolon on the line of the rule, where a recipe may begin.
+    /// Whether the wanted text follows a semicolon on the line of the rule, where a recipe may
+    /// begin.
     fn follows_semicolon(&self, rule: &[u8]) -> bool {
         let semicolons = (0..rule.len()).filter(|at| rule[*at] == b';');
         let mut rests = semicolons.map(|at| &rule[at + 1..]);
@@ -120,7 +122,8 @@ impl RecipeLine<'_> {
     }
 }
 
-/// Returns the number, in the makefile, of a line of a recipe; `None` if no line or more than one line can be the wanted one.
+/// Returns the number, in the makefile, of a line of a recipe; `None` if no line or more than one
+/// line can be the wanted one.
 pub(super) fn find_line(makefile: &[u8], wanted: &RecipeLine<'_>) -> Option<u32> {
     let mut lines = lines_from(makefile, wanted.first_line).peekable();
     let mut passed = 0;
@@ -195,7 +198,8 @@ mod tests {
 
     #[test]
     fn a_text_that_is_not_in_that_line_has_no_line() {
-        // This happens for rules that `eval` made: make counts their lines from the line of the `eval`.
+        // This happens for rules that `eval` made: make counts their lines from the line of the
+        // `eval`.
         assert_eq!(found("$(eval $(R))\n\tone\n\ttwo\n", 2, 0, "two"), None);
         assert_eq!(found("all:\n\tone\n\ttwo\n", 2, 0, "on"), None);
     }

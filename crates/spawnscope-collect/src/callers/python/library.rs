@@ -1,5 +1,6 @@
-//! Finds the library that contains a Python program's interpreter, as the program's loader does. If the loader has chosen another library,
-//! the addresses do not match, and the lines of the program's launches are unknown.
+//! Finds the library that contains a Python program's interpreter, as the program's loader does. If
+//! the loader has chosen another library, the addresses do not match, and the lines of the
+//! program's launches are unknown.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,11 +11,13 @@ use std::path::{Path, PathBuf};
 use spawnscope_data::event::Pid;
 use spawnscope_system::arch::LIBRARY_DIRECTORIES;
 
-/// The default directories of loaders: those of glibc on Debian and on other distributions, and those of musl.
+/// The default directories of loaders: those of glibc on Debian and on other distributions, and
+/// those of musl.
 const DIRECTORIES: [&str; 7] =
     ["/usr/local/lib", LIBRARY_DIRECTORIES[0], LIBRARY_DIRECTORIES[1], "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
-/// Opens the library of this name that a program is linked with. `directories`: those that the program itself names (RUNPATH, RPATH).
+/// Opens the library of this name that a program is linked with. `directories`: those that the
+/// program itself names (RUNPATH, RPATH).
 pub(super) fn open(name: &[u8], directories: &[&[u8]], program: &File, process: Option<Pid>) -> Option<File> {
     let root = process.map_or(PathBuf::from("/"), |pid| PathBuf::from(format!("/proc/{}/root", pid.0)));
     let path = match process {
@@ -30,7 +33,8 @@ pub(super) fn open(name: &[u8], directories: &[&[u8]], program: &File, process: 
         .find_map(|directory| File::open(in_root(&root, &directory.join(OsStr::from_bytes(name)))).ok())
 }
 
-/// Returns the LD_LIBRARY_PATH of a process, or, without a process, of this one, which the command will inherit.
+/// Returns the LD_LIBRARY_PATH of a process, or, without a process, of this one, which the command
+/// will inherit.
 fn library_path(process: Option<Pid>) -> Vec<u8> {
     const NAME: &str = "LD_LIBRARY_PATH";
     let Some(pid) = process else { return std::env::var_os(NAME).unwrap_or_default().into_encoded_bytes() };

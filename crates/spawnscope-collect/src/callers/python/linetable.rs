@@ -1,18 +1,21 @@
-//! Decodes CPython's line tables (`co_linetable`, since 3.11; described in InternalDocs/code_objects.md): the line of each instruction.
+//! Decodes CPython's line tables (`co_linetable`, since 3.11; described in
+//! InternalDocs/code_objects.md): the line of each instruction.
 //!
-//! The first byte of an entry, and no other byte, has its highest bit set. The next four bits are the kind, the last three the number of
-//! code units (of two bytes) that the entry covers, minus one. The line of an entry is relative to that of the previous entry.
+//! The first byte of an entry, and no other byte, has its highest bit set. The next four bits are
+//! the kind, the last three the number of code units (of two bytes) that the entry covers, minus
+//! one. The line of an entry is relative to that of the previous entry.
 
 /// Kinds of entries on the same line as the previous entry.
 const SAME_LINE: std::ops::RangeInclusive<u8> = 0..=9;
 /// Kinds of entries that advance by zero to two lines: the kind minus 10.
 const NEXT_LINES: std::ops::RangeInclusive<u8> = 10..=12;
-/// Kinds of entries without columns (13) and with all fields (14). Both contain a signed line difference after the first byte.
+/// Kinds of entries without columns (13) and with all fields (14). Both contain a signed line
+/// difference after the first byte.
 const DIFFERENCE: std::ops::RangeInclusive<u8> = 13..=14;
 const CODE_UNIT_BYTES: u32 = 2;
 
-/// Returns the line of the instruction at `code_offset`, in bytes; `None` if it has no line, or if the table ends before it. The table may
-/// be truncated anywhere.
+/// Returns the line of the instruction at `code_offset`, in bytes; `None` if it has no line, or if
+/// the table ends before it. The table may be truncated anywhere.
 pub(super) fn line(table: &[u8], first_line: u32, code_offset: u32) -> Option<u32> {
     let mut line = i64::from(first_line);
     let mut end: u32 = 0;
@@ -29,7 +32,8 @@ pub(super) fn line(table: &[u8], first_line: u32, code_offset: u32) -> Option<u3
     None
 }
 
-/// Returns the number of lines by which an entry advances. `rest` begins after the first byte of the entry.
+/// Returns the number of lines by which an entry advances. `rest` begins after the first byte of
+/// the entry.
 fn difference(kind: u8, rest: &[u8]) -> Option<i64> {
     if DIFFERENCE.contains(&kind) {
         return decode_signed(rest);
@@ -38,8 +42,8 @@ fn difference(kind: u8, rest: &[u8]) -> Option<i64> {
     Some(if next_lines { i64::from(kind - 10) } else { 0 })
 }
 
-/// Decodes a signed number: six bits per byte, the lowest first, with bit 6 set in all bytes but the last. The lowest bit of the value is
-/// the sign.
+/// Decodes a signed number: six bits per byte, the lowest first, with bit 6 set in all bytes but
+/// the last. The lowest bit of the value is the sign.
 fn decode_signed(bytes: &[u8]) -> Option<i64> {
     let mut value: i64 = 0;
     for (byte, shift) in bytes.iter().zip((0..32).step_by(6)) {

@@ -1,5 +1,6 @@
-//! Lines of Python programs, for CPython 3.9 to 3.14 with a global interpreter lock. `ebpf/python.h` reads the frames of a forking thread.
-//! This module determines the layout of an interpreter (`library`, `versions`), and decodes the tables and strings that were read
+//! Lines of Python programs, for CPython 3.9 to 3.14 with a global interpreter lock.
+//! `ebpf/python.h` reads the frames of a forking thread. This module determines the layout of an
+//! interpreter (`library`, `versions`), and decodes the tables and strings that were read
 //! (`linetable`, `text`).
 
 mod library;
@@ -16,7 +17,8 @@ use super::elf::{Elf, Symbol};
 use crate::wire::{PYTHON_LINES_LOCATIONS, PYTHON_LINES_RANGES, PYTHON_LINES_STEPS, WirePython};
 use spawnscope_data::event::Pid;
 
-/// The library function that the Python program of every version calls if its interpreter is in a library. Few other programs call it.
+/// The library function that the Python program of every version calls if its interpreter is in a
+/// library. Few other programs call it.
 const MAIN: &str = "Py_BytesMain";
 /// The variable with the version; exists since 3.11.
 const VERSION: &str = "Py_Version";
@@ -25,15 +27,16 @@ const SINCE_3_10: &str = "PyIter_Send";
 /// A function that was added in 3.9.
 const SINCE_3_9: &str = "PyInterpreterState_Get";
 
-/// Returns where the interpreter of a program stores its frames; `None` if the program is not a Python, or not one whose frames can be read.
-/// `file` is the program's file, `process` a process that runs it.
+/// Returns where the interpreter of a program stores its frames; `None` if the program is not a
+/// Python, or not one whose frames can be read. `file` is the program's file, `process` a process
+/// that runs it.
 pub(super) fn layout(program: &Elf<'_>, file: &File, process: Option<Pid>) -> Option<WirePython> {
     let layout = interpreter_in(program).or_else(|| linked_interpreter(program, file, process))?;
     Some(WirePython { code_start: program.code_start()?, ..layout })
 }
 
-/// Returns the line of the instruction at `code_offset`, in bytes, from a line table in this format; `None` if it has no line, or if the
-/// table was truncated before it.
+/// Returns the line of the instruction at `code_offset`, in bytes, from a line table in this
+/// format; `None` if it has no line, or if the table was truncated before it.
 pub(crate) fn line(format: u32, table: &[u8], first_line: u32, code_offset: u32) -> Option<u32> {
     let line = match u16::try_from(format).ok()? {
         PYTHON_LINES_LOCATIONS => linetable::line,

@@ -1,5 +1,5 @@
-//! Decodes CPython's line tables up to 3.10. They consist of pairs: a byte with a length of code, and a signed byte with a line difference
-//! (Objects/lnotab_notes.txt describes both formats).
+//! Decodes CPython's line tables up to 3.10. They consist of pairs: a byte with a length of code,
+//! and a signed byte with a line difference (Objects/lnotab_notes.txt describes both formats).
 
 use crate::wire::PYTHON_TABLE_BYTES;
 
@@ -11,8 +11,9 @@ fn pairs(table: &[u8]) -> impl Iterator<Item = (u32, i8)> {
     pairs.iter().map(|[code, lines]| (u32::from(*code), lines.cast_signed()))
 }
 
-/// Returns the line of the instruction at `code_offset`, from a table of 3.9 (`co_lnotab`), in which each pair says where the next line
-/// begins. Such a table does not show where the code ends. Returns `None` if the table may have been truncated before the instruction.
+/// Returns the line of the instruction at `code_offset`, from a table of 3.9 (`co_lnotab`), in
+/// which each pair says where the next line begins. Such a table does not show where the code ends.
+/// Returns `None` if the table may have been truncated before the instruction.
 pub(super) fn line_by_steps(table: &[u8], first_line: u32, code_offset: u32) -> Option<u32> {
     let (mut line, mut begin) = (i64::from(first_line), 0);
     for (code, lines) in pairs(table) {
@@ -26,8 +27,9 @@ pub(super) fn line_by_steps(table: &[u8], first_line: u32, code_offset: u32) -> 
     valid_line(line).filter(|_| is_complete)
 }
 
-/// Returns the line of the instruction at `code_offset`, from a table of 3.10 (`co_linetable`), in which each pair describes a range of
-/// code; `None` if the code has no line, or if the table ends before it.
+/// Returns the line of the instruction at `code_offset`, from a table of 3.10 (`co_linetable`), in
+/// which each pair describes a range of code; `None` if the code has no line, or if the table ends
+/// before it.
 pub(super) fn line_by_ranges(table: &[u8], first_line: u32, code_offset: u32) -> Option<u32> {
     let (mut line, mut end) = (i64::from(first_line), 0);
     for (code, lines) in pairs(table) {

@@ -1,4 +1,5 @@
-//! Decodes line tables created by real interpreters, and compares with the lines that these report: see the head of `linetables.txt`.
+//! Decodes line tables created by real interpreters, and compares with the lines that these report:
+//! see the head of `linetables.txt`.
 
 use super::*;
 
@@ -9,7 +10,8 @@ struct Table {
     format: u32,
     first_line: u32,
     bytes: Vec<u8>,
-    /// Offsets, each with the line of the code from there to the next offset. The last offset is the end of the code.
+    /// Offsets, each with the line of the code from there to the next offset. The last offset is
+    /// the end of the code.
     lines: Vec<(u32, Option<u32>)>,
 }
 

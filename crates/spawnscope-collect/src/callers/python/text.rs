@@ -1,7 +1,9 @@
-//! Converts CPython's internal strings, which are unencoded characters of one, two or four bytes each.
+//! Converts CPython's internal strings, which are unencoded characters of one, two or four bytes
+//! each.
 
-/// Converts a string of `width`-byte characters to UTF-8. A surrogate that represents an undecodable byte of a file name (PEP 383) becomes
-/// that byte again. Returns `None` if the string is invalid or empty.
+/// Converts a string of `width`-byte characters to UTF-8. A surrogate that represents an
+/// undecodable byte of a file name (PEP 383) becomes that byte again. Returns `None` if the string
+/// is invalid or empty.
 pub(crate) fn decode(bytes: &[u8], width: u32) -> Option<Vec<u8>> {
     const ESCAPED_BYTES: std::ops::RangeInclusive<u32> = 0xdc80..=0xdcff;
     let width = usize::try_from(width).ok().filter(|width| [1, 2, 4].contains(width))?;

@@ -1,15 +1,18 @@
-//! Where each version of CPython stores its frames. Since 3.13 the interpreter itself publishes the offsets, in `_Py_DebugOffsets` at the
-//! start of `_PyRuntime`. For 3.9 to 3.12 they come from the headers; patch releases do not change them.
+//! Where each version of CPython stores its frames. Since 3.13 the interpreter itself publishes the
+//! offsets, in `_Py_DebugOffsets` at the start of `_PyRuntime`. For 3.9 to 3.12 they come from the
+//! headers; patch releases do not change them.
 
 use zerocopy::FromZeros;
 
 use crate::wire::{PYTHON_LINES_LOCATIONS, PYTHON_LINES_RANGES, PYTHON_LINES_STEPS, PYTHON_PIECE_BYTES, WirePython};
 
-/// Number of bytes of `_PyRuntime` that are read: enough for the offsets of all versions that publish them.
+/// Number of bytes of `_PyRuntime` that are read: enough for the offsets of all versions that
+/// publish them.
 pub(super) const PUBLISHED_BYTES: u64 = 50 * 8;
 
-/// Returns the offsets of the interpreter with this `Py_Version`; `None` for an unknown version, a free-threaded build, or offsets that are
-/// too large. `runtime` is the beginning of `_PyRuntime` in the file.
+/// Returns the offsets of the interpreter with this `Py_Version`; `None` for an unknown version, a
+/// free-threaded build, or offsets that are too large. `runtime` is the beginning of `_PyRuntime`
+/// in the file.
 pub(super) fn offsets(version: u32, runtime: &[u8]) -> Option<WirePython> {
     let layout = match version >> 16 {
         0x309 => with_frame_objects(PYTHON_LINES_STEPS, 104),
@@ -37,7 +40,8 @@ fn fits(layout: &WirePython) -> bool {
     within(frame_end, &frame) && within(layout.code_instructions, &code)
 }
 
-/// Returns the offsets of the versions in which frames are objects. `frame_instruction` is the offset of `f_lasti`.
+/// Returns the offsets of the versions in which frames are objects. `frame_instruction` is the
+/// offset of `f_lasti`.
 fn with_frame_objects(line_format: u16, frame_instruction: u16) -> WirePython {
     WirePython {
         runtime_interpreters: 32,
@@ -110,15 +114,15 @@ fn python_3_12() -> WirePython {
     }
 }
 
-/// For each offset, in the order in which `published_offsets` names them, the index of the word (of 8 bytes) in `_Py_DebugOffsets`
-/// that contains it.
+/// For each offset, in the order in which `published_offsets` names them, the index of the word (of
+/// 8 bytes) in `_Py_DebugOffsets` that contains it.
 type WordIndices = [usize; 15];
 
 const INDICES_3_13: WordIndices = [5, 8, 9, 21, 23, 25, 29, 30, 31, 33, 35, 37, 38, 39, 43];
 const INDICES_3_14: WordIndices = [5, 8, 9, 24, 26, 28, 32, 33, 34, 36, 40, 42, 43, 44, 48];
 
-/// Returns the word at an index of `_Py_DebugOffsets`. Word 0 is a cookie, word 1 the version, word 2 whether the build is free-threaded.
-/// Offsets follow.
+/// Returns the word at an index of `_Py_DebugOffsets`. Word 0 is a cookie, word 1 the version, word
+/// 2 whether the build is free-threaded. Offsets follow.
 fn word(runtime: &[u8], index: usize) -> Option<u64> {
     let bytes = runtime.get(index * 8..)?.first_chunk()?;
     Some(u64::from_ne_bytes(*bytes))

@@ -226,7 +226,8 @@ fn a_waker_is_a_followed_thread_another_thread_or_an_interrupt() {
     assert_eq!(waker(WAKER_TASK, 0), None);
 }
 
-/// Returns a frame as the BPF programs write it. Its table advances one line per code unit, starting at the second line of the function.
+/// Returns a frame as the BPF programs write it. Its table advances one line per code unit,
+/// starting at the second line of the function.
 fn python_frame(file: &[u8], width: u32, function: &[u8], code_offset: u32) -> Vec<u8> {
     let table = [0xd8, 0x00, 0x00, 0xd8, 0x00, 0x00];
     let head = WirePythonFrame {

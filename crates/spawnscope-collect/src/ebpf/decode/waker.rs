@@ -1,5 +1,6 @@
-//! Determines what ended a wait. If the kernel does not let BPF programs see whether a wake-up came from an interrupt, the waiting
-//! system call may show it: by its number, by the object that it waited for, or by its return value.
+//! Determines what ended a wait. If the kernel does not let BPF programs see whether a wake-up came
+//! from an interrupt, the waiting system call may show it: by its number, by the object that it
+//! waited for, or by its return value.
 
 use crate::wire::*;
 use spawnscope_data::event::{ObjectKind, TaskId, Wake, Waker};
@@ -34,7 +35,8 @@ const ZERO_ON_TIMEOUT: &[i64] = &[
     libc::SYS_io_getevents,
 ];
 
-/// Calls with a time limit that fail when it expires. The limit of a socket call is that of the socket (SO_RCVTIMEO, SO_SNDTIMEO).
+/// Calls with a time limit that fail when it expires. The limit of a socket call is that of the
+/// socket (SO_RCVTIMEO, SO_SNDTIMEO).
 const ERROR_ON_TIMEOUT: &[i64] = &[
     libc::SYS_futex,
     libc::SYS_futex_waitv,
@@ -77,8 +79,9 @@ pub(super) fn wake(slice: &WireSlice, object: Option<ObjectKind>) -> Option<Wake
     Some(Wake { at, by: waker(&slice.waker)?, is_certain: !is_in_doubt || must_be_thread(slice, object) })
 }
 
-/// Whether the slice's object is what the thread waited for. A call that watches an internet socket may also have a time limit. Both the
-/// socket and the timer end the wait by an interrupt, and only the call's return value shows which of them did.
+/// Whether the slice's object is what the thread waited for. A call that watches an internet socket
+/// may also have a time limit. Both the socket and the timer end the wait by an interrupt, and only
+/// the call's return value shows which of them did.
 pub(super) fn was_waited_for(slice: &WireSlice, object: ObjectKind) -> bool {
     if object != ObjectKind::Socket || !is_one_of(slice, ZERO_ON_TIMEOUT) {
         return true;
@@ -120,8 +123,8 @@ fn has_timed_out(slice: &WireSlice) -> bool {
     })
 }
 
-/// Whether only a thread can have ended the wait. A call that failed was ended by a signal, which may be that of a timer, unless it
-/// timed out.
+/// Whether only a thread can have ended the wait. A call that failed was ended by a signal, which
+/// may be that of a timer, unless it timed out.
 fn must_be_thread(slice: &WireSlice, object: Option<ObjectKind>) -> bool {
     if slice.reason != LEFT_INTERRUPTIBLE {
         return is_one_of(slice, CREATING_CALLS) || object == Some(ObjectKind::Permission);

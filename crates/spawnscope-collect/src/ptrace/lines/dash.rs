@@ -1,5 +1,6 @@
-//! The script of a dash: whether a function comes from it. eBPF counts the files that dash reads, in order to know whether a function may come
-//! from another file. Here, a function belongs to the script if the script defines it at that line.
+//! The script of a dash: whether a function comes from it. eBPF counts the files that dash reads,
+//! in order to know whether a function may come from another file. Here, a function belongs to the
+//! script if the script defines it at that line.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -11,7 +12,8 @@ use crate::scripts::path_as_seen_by;
 /// Maximum number of bytes of a script that are searched for a function.
 const MAX_SEARCHED_BYTES: u64 = 1 << 20;
 
-/// Whether the script at this path defines a function of this name, or one of unknown name, at this line.
+/// Whether the script at this path defines a function of this name, or one of unknown name, at this
+/// line.
 pub(super) fn defines(process: Pid, path: &[u8], name: &[u8], line: u32) -> bool {
     let Ok(file) = File::open(path_as_seen_by(process, path)) else {
         return false;

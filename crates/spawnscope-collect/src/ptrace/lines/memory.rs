@@ -1,5 +1,6 @@
-//! Reads the memory of a stopped process page by page. The data of an interpreter is spread over few pages, and each page is read only once
-//! per stop. Most launches of a process need the pages of the launch before, so these are read first.
+//! Reads the memory of a stopped process page by page. The data of an interpreter is spread over
+//! few pages, and each page is read only once per stop. Most launches of a process need the pages
+//! of the launch before, so these are read first.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -19,8 +20,9 @@ const MAX_PAGES: usize = 64;
 /// What is kept between the launches of a process. Its children begin with a copy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownMemory {
-    /// The process that has launched, and from its second launch on its /proc/PID/mem. After a fork, process_vm_readv
-    /// copies each page that it reads, because it pins pages (`FAULT_FLAG_UNSHARE` in mm/gup.c). The file does not.
+    /// The process that has launched, and from its second launch on its /proc/PID/mem. After a
+    /// fork, process_vm_readv copies each page that it reads, because it pins pages
+    /// (`FAULT_FLAG_UNSHARE` in mm/gup.c). The file does not.
     file: Option<(Pid, Option<Arc<File>>)>,
     /// The addresses of the pages that were read, in order.
     pages: Vec<u64>,
@@ -120,7 +122,8 @@ impl Memory {
         Some(())
     }
 
-    /// Reads the string at an address with its NUL. Returns the number of bytes, which is the room if the string is truncated.
+    /// Reads the string at an address with its NUL. Returns the number of bytes, which is the room
+    /// if the string is truncated.
     pub(super) fn fill_text(&mut self, room: &mut [u8], address: u64) -> Option<usize> {
         let mut used = 0;
         while used < room.len() {

@@ -1,6 +1,6 @@
-//! Finds the call sites of launches in scripts: reads the memory of the creator's interpreter while the creator is stopped in its fork. The
-//! layouts of interpreters (`callers`), the code that reads their memory (`readers`), and the decoding of what is read are shared with the
-//! eBPF collector.
+//! Finds the call sites of launches in scripts: reads the memory of the creator's interpreter while
+//! the creator is stopped in its fork. The layouts of interpreters (`callers`), the code that reads
+//! their memory (`readers`), and the decoding of what is read are shared with the eBPF collector.
 
 mod dash;
 mod memory;
@@ -33,7 +33,8 @@ pub(super) struct Interpreter {
     layout: Layout,
     /// The entry point in the ELF file.
     entry_point: u64,
-    /// The detours of the stores of dash's current line, once a process that needs them has been examined.
+    /// The detours of the stores of dash's current line, once a process that needs them has been
+    /// examined.
     line_stores: OnceLock<Option<StoreDetours>>,
 }
 
@@ -43,7 +44,8 @@ pub(crate) struct RunningInterpreter {
     interpreter: Arc<Interpreter>,
     /// An address in the process minus the same address in the ELF file.
     bias: u64,
-    /// Whether the process is in a nested pid namespace. Determined only for Python, where it matters.
+    /// Whether the process is in a nested pid namespace. Determined only for Python, where it
+    /// matters.
     is_nested: bool,
     memory: KnownMemory,
     /// Whether the detours are in the memory of the process.
@@ -51,7 +53,8 @@ pub(crate) struct RunningInterpreter {
 }
 
 impl RunningInterpreter {
-    /// Returns the detours of the stores of dash's current line, after they were installed in a stopped process.
+    /// Returns the detours of the stores of dash's current line, after they were installed in a
+    /// stopped process.
     fn install_detours(&mut self, process: Pid) -> Option<&StoreDetours> {
         let Layout::Dash(layout) = &self.interpreter.layout else {
             return None;
@@ -73,7 +76,8 @@ pub(crate) enum Program {
     /// Not an interpreter, or unknown.
     #[default]
     Other,
-    /// Not examined yet. The program is examined at its first launch, because most programs never launch anything.
+    /// Not examined yet. The program is examined at its first launch, because most programs never
+    /// launch anything.
     Unexamined {
         /// The address of the program's entry point.
         entry_point: u64,
@@ -82,7 +86,8 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    /// Prepares a stopped shell so that the shells that it forks can stop when they begin their first command (`Shell::await_command`).
+    /// Prepares a stopped shell so that the shells that it forks can stop when they begin their
+    /// first command (`Shell::await_command`).
     pub(super) fn prepare_forks(&mut self, process: Pid) {
         if let Program::Interpreter(running) = self {
             running.install_detours(process);
@@ -135,7 +140,8 @@ impl Interpreters {
             if interpreters.examined.contains_key(&id) {
                 continue;
             }
-            // Do not store that a file is not an interpreter: a process that runs the file may reveal more.
+            // Do not store that a file is not an interpreter: a process that runs the file may
+            // reveal more.
             if let Some(found) = examine(&file, None) {
                 interpreters.examined.insert(id, Some(found));
             }
@@ -150,7 +156,8 @@ impl Interpreters {
         Interpreters { is_enabled: true, examined, makefiles: Makefiles::default() }
     }
 
-    /// Returns the interpreter that a process runs, given the address of its program's entry point. Examines the executable if it is new.
+    /// Returns the interpreter that a process runs, given the address of its program's entry point.
+    /// Examines the executable if it is new.
     fn running(&mut self, process: Pid, entry_point: u64) -> Option<RunningInterpreter> {
         if !self.is_enabled {
             return None;
@@ -194,7 +201,8 @@ fn examine(file: &File, process: Option<Pid>) -> Option<Arc<Interpreter>> {
     Some(Arc::new(Interpreter { layout, entry_point, line_stores: OnceLock::new() }))
 }
 
-/// Returns the call chain of a shell that is not stopped; `None` if it cannot be read, or changed while it was read.
+/// Returns the call chain of a shell that is not stopped; `None` if it cannot be read, or changed
+/// while it was read.
 pub(crate) fn position(interpreters: &mut Interpreters, process: Pid, program: &mut Program) -> Option<Chain> {
     let creator = Creator { process, thread: process, program, shell: Shell::default(), is_spawn: true };
     call_site(interpreters, creator).0
@@ -206,12 +214,13 @@ pub(super) struct Creator<'a> {
     pub(super) thread: Pid,
     pub(super) program: &'a mut Program,
     pub(super) shell: Shell,
-    /// Whether the child shares the creator's memory until its exec (vfork), so that it will execute a program at once.
+    /// Whether the child shares the creator's memory until its exec (vfork), so that it will
+    /// execute a program at once.
     pub(super) is_spawn: bool,
 }
 
-/// Returns the call site of a launch, if it is already known, and the state of the new process's shell. The creator must be stopped in its
-/// fork.
+/// Returns the call site of a launch, if it is already known, and the state of the new process's
+/// shell. The creator must be stopped in its fork.
 pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -> (Option<Chain>, Shell) {
     let Creator { process, thread, program, shell, is_spawn } = creator;
     let Some(running) = interpreters.interpreter_of(process, program) else {
@@ -225,7 +234,8 @@ pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -
         }
         Layout::Dash(layout) => {
             let (called, child, function_line) = reader.dash(layout, &shell.task(), is_spawn);
-            // The call site of a fork is known only when the shell begins its first command (`own_call_site`).
+            // The call site of a fork is known only when the shell begins its first command
+            // (`own_call_site`).
             let chain = called.filter(|_| is_spawn).and_then(|called| dash_chain(process, called, function_line));
             (chain, Shell::of(&child))
         }
@@ -281,8 +291,8 @@ fn make_chain(reader: &mut Reader, layout: &WireMake, thread: Pid, makefiles: &m
 }
 
 impl Shell {
-    /// Lets a forked shell whose call site is not known yet stop when it begins its first command, instead of at each system call up to then.
-    /// Call before it runs.
+    /// Lets a forked shell whose call site is not known yet stop when it begins its first command,
+    /// instead of at each system call up to then. Call before it runs.
     pub(super) fn await_command(&mut self, process: Pid, program: &mut Program) {
         if let (true, Program::Interpreter(running)) = (self.is_pending(), program) {
             let bias = running.bias;
@@ -302,8 +312,9 @@ impl Shell {
         awaited
     }
 
-    /// Returns the call site of a forked shell that was to stop when it begins its first command, and lets it stop no more. Call at that stop,
-    /// and when it launches, executes a program or ends before it. `creator`: the shell that has forked it.
+    /// Returns the call site of a forked shell that was to stop when it begins its first command,
+    /// and lets it stop no more. Call at that stop, and when it launches, executes a program or
+    /// ends before it. `creator`: the shell that has forked it.
     pub(super) fn call_site_at_command(
         &mut self,
         process: Pid,
@@ -321,8 +332,8 @@ impl Shell {
         chain
     }
 
-    /// Call when a forked shell whose call site has not been reported enters a system call. Returns the call site, unless this call still
-    /// belongs to the shell's setup.
+    /// Call when a forked shell whose call site has not been reported enters a system call. Returns
+    /// the call site, unless this call still belongs to the shell's setup.
     pub(super) fn call_site_at_entry(
         &mut self,
         process: Pid,
@@ -359,7 +370,8 @@ impl Shell {
     }
 }
 
-/// Whether a forked shell has replaced its standard input by /dev/null, as it does in the background.
+/// Whether a forked shell has replaced its standard input by /dev/null, as it does in the
+/// background.
 fn has_no_input(process: Pid, creator: Pid) -> bool {
     const KCMP_FILE: libc::c_int = 0;
     let input = |process: Pid| fs::read_link(format!("/proc/{}/fd/0", process.0)).ok();

@@ -50,7 +50,8 @@ unsafe extern "C" {
 }
 
 thread_local! {
-    /// The words of the last reader, for the next one: they are many, and each launch needs a reader.
+    /// The words of the last reader, for the next one: they are many, and each launch needs a
+    /// reader.
     static SPARE_WORDS: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
 }
 
@@ -82,7 +83,8 @@ impl Reader {
 
     fn head(&mut self) -> *mut Head {
         let head = self.words.as_mut_ptr().cast::<Head>();
-        // SAFETY: the words have room for the whole structure, whose other members are valid if they are zero.
+        // SAFETY: the words have room for the whole structure, whose other members are valid if
+        // they are zero.
         unsafe {
             ((*head).read, (*head).read_text) = (read, read_text);
             (*head).memory = &raw mut *self.memory;
@@ -101,8 +103,8 @@ impl Reader {
         }
     }
 
-    /// Reads what a dash executes when it forks. Returns also the state of the child, and the line where the current function begins.
-    /// `is_spawn`: the child will execute a program at once.
+    /// Reads what a dash executes when it forks. Returns also the state of the child, and the line
+    /// where the current function begins. `is_spawn`: the child will execute a program at once.
     pub(super) fn dash(
         &mut self,
         layout: &WireDash,
@@ -119,7 +121,8 @@ impl Reader {
         }
     }
 
-    /// Reads what a forked dash executes when its setup is over. Returns also its state, and the line where the current function begins.
+    /// Reads what a forked dash executes when its setup is over. Returns also its state, and the
+    /// line where the current function begins.
     pub(super) fn own_dash(&mut self, layout: &WireDash, own: &WireTask) -> (Option<ScriptCall>, WireTask, u32) {
         let head = self.head();
         // SAFETY: as above.
@@ -180,7 +183,8 @@ unsafe fn script_call(called: NonNull<WireScriptCalled>) -> ScriptCall {
 /// # Safety
 /// There must be room for `bytes` bytes at `to`.
 unsafe extern "C" fn read(memory: &mut Memory, to: *mut u8, bytes: u32, address: u64) -> bool {
-    // SAFETY: as the caller guarantees. The bytes are initialized, because the whole structure is, and the C stack only gets whole values.
+    // SAFETY: as the caller guarantees. The bytes are initialized, because the whole structure is,
+    // and the C stack only gets whole values.
     let to = unsafe { std::slice::from_raw_parts_mut(to, bytes as usize) };
     memory.fill(to, address).is_some()
 }

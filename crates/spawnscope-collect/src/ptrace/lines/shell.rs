@@ -1,10 +1,12 @@
-//! The state of a shell process that is not in its memory: where it was forked, and whether its call site has been reported.
+//! The state of a shell process that is not in its memory: where it was forked, and whether its
+//! call site has been reported.
 
 use zerocopy::FromZeros;
 
 use crate::wire::*;
 
-/// The state of a shell since its creation by another shell, or since its exec: these fields of `WireTask`.
+/// The state of a shell since its creation by another shell, or since its exec: these fields of
+/// `WireTask`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::ptrace) struct Shell {
     flags: u32,
@@ -67,7 +69,8 @@ impl Shell {
 pub(super) enum ShellSetup {
     /// The call belongs to the setup.
     Continues,
-    /// The shell closes its standard input, so it is in the background, and its own line is the call site.
+    /// The shell closes its standard input, so it is in the background, and its own line is the
+    /// call site.
     IsInBackground,
     /// The setup is over.
     Ends,

@@ -1,4 +1,5 @@
-//! aarch64: a call leaves the return address in x30, possibly signed, and the kernel builds signal frames.
+//! aarch64: a call leaves the return address in x30, possibly signed, and the kernel builds signal
+//! frames.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,7 +9,8 @@ use gimli::{AArch64, Register, Vendor};
 
 use crate::stacks::unwind::{Memory, Registers};
 
-/// Number of registers: x0 to x30 and the stack pointer in DWARF order, and the next instruction's address.
+/// Number of registers: x0 to x30 and the stack pointer in DWARF order, and the next instruction's
+/// address.
 pub(crate) const REGISTERS: usize = 33;
 pub(in crate::stacks) const STACK_POINTER: Register = AArch64::SP;
 pub(in crate::stacks) const FRAME_POINTER: Register = AArch64::X29;
@@ -16,19 +18,21 @@ pub(in crate::stacks) const FRAME_POINTER: Register = AArch64::X29;
 pub(in crate::stacks) const NEXT_INSTRUCTION: Register = Register(32);
 /// The register for which the unwind tables describe where the return address is.
 pub(in crate::stacks) const RETURN_ADDRESS: Register = AArch64::X30;
-/// Whether a leaf function may keep the return address in that register, so that the tables have no rule for it.
+/// Whether a leaf function may keep the return address in that register, so that the tables have no
+/// rule for it.
 pub(in crate::stacks) const RETURNS_BY_REGISTER: bool = true;
 /// The vendor whose DWARF extensions may occur in tables.
 pub(in crate::stacks) const VENDOR: Vendor = Vendor::AArch64;
 /// Length of a call instruction, in bytes.
 pub(in crate::stacks) const CALL_BYTES: usize = 4;
 
-/// The offset from the stack pointer at which the kernel stores x0 to x30, the stack pointer and the next instruction of the interrupted
-/// code (struct rt_sigframe in arch/arm64/kernel/signal.c): siginfo_t has 128 bytes, the part of ucontext before uc_mcontext 176, the fault
-/// address 8.
+/// The offset from the stack pointer at which the kernel stores x0 to x30, the stack pointer and
+/// the next instruction of the interrupted code (struct rt_sigframe in arch/arm64/kernel/signal.c):
+/// siginfo_t has 128 bytes, the part of ucontext before uc_mcontext 176, the fault address 8.
 const SAVED_REGISTERS: u64 = 128 + 176 + 8;
 
-/// Returns a code address from a register or the stack, without the signature that pointer authentication stores in the unused upper bits.
+/// Returns a code address from a register or the stack, without the signature that pointer
+/// authentication stores in the unused upper bits.
 pub(in crate::stacks) fn code_address(value: u64) -> u64 {
     value & ((1 << 48) - 1)
 }
@@ -41,15 +45,17 @@ pub(in crate::stacks) fn ends_with_call(code: &[u8; CALL_BYTES]) -> bool {
         || instruction & 0xfeff_f800 == 0xd63f_0800
 }
 
-/// Returns the return address of a function that has put nothing on the stack, and the stack pointer after the return.
+/// Returns the return address of a function that has put nothing on the stack, and the stack
+/// pointer after the return.
 pub(in crate::stacks) fn return_candidates(registers: &Registers, _: &Memory<'_>) -> [Option<(u64, u64)>; 1] {
     let returns_to = registers.get(RETURN_ADDRESS).map(code_address);
     [returns_to.map(|address| (address, registers.stack_pointer()))]
 }
 
-/// Returns the registers of the interrupted code, if this is the frame that the kernel builds for a signal handler. The handler's return
-/// address is then that of the trampoline in the vDSO, whose mapping is not reported and which no tables describe. An address is accepted
-/// if its offset in the page is that of the trampoline, which is the same in every process.
+/// Returns the registers of the interrupted code, if this is the frame that the kernel builds for a
+/// signal handler. The handler's return address is then that of the trampoline in the vDSO, whose
+/// mapping is not reported and which no tables describe. An address is accepted if its offset in
+/// the page is that of the trampoline, which is the same in every process.
 pub(in crate::stacks) fn interrupted_registers(registers: &Registers, memory: &Memory<'_>) -> Option<Registers> {
     const PAGE: u64 = 4096;
     let next = registers.get(NEXT_INSTRUCTION)?;
@@ -64,7 +70,8 @@ pub(in crate::stacks) fn interrupted_registers(registers: &Registers, memory: &M
     (interrupted.stack_pointer() > registers.stack_pointer()).then_some(interrupted)
 }
 
-/// Returns the address, in this process, of the vDSO function that signal handlers return to: `mov x8, #139; svc #0`.
+/// Returns the address, in this process, of the vDSO function that signal handlers return to: `mov
+/// x8, #139; svc #0`.
 fn trampoline_address() -> Option<u64> {
     const CODE: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
     static FOUND: OnceLock<Option<u64>> = OnceLock::new();

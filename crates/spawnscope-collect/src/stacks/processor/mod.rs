@@ -1,5 +1,6 @@
-//! The processor-dependent part of stack walking. There is one file per processor, all with the same items: DWARF's numbers of the relevant
-//! registers, where a call leaves the return address, how to recognize a call, and how to step over frames that no unwind table describes.
+//! The processor-dependent part of stack walking. There is one file per processor, all with the
+//! same items: DWARF's numbers of the relevant registers, where a call leaves the return address,
+//! how to recognize a call, and how to step over frames that no unwind table describes.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

@@ -13,7 +13,8 @@ pub struct WireRegisters {
 }
 
 impl WireRegisters {
-    /// Returns the registers in DWARF order: x0 to x30 and the stack pointer, followed by the instruction pointer.
+    /// Returns the registers in DWARF order: x0 to x30 and the stack pointer, followed by the
+    /// instruction pointer.
     pub fn in_dwarf_order(&self) -> [u64; 33] {
         let mut all = [0; 33];
         all[..31].copy_from_slice(&self.regs);

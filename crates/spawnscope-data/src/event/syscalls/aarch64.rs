@@ -1,6 +1,8 @@
-//! Names of the system calls of aarch64, which has the generic numbers that most architectures share.
+//! Names of the system calls of aarch64, which has the generic numbers that most architectures
+//! share.
 
-/// Names in the order of their numbers, starting at 0 (include/uapi/asm-generic/unistd.h); `-` for an unused number.
+/// Names in the order of their numbers, starting at 0 (include/uapi/asm-generic/unistd.h); `-` for
+/// an unused number.
 pub(super) const NAMES: &str = "\
     io_setup io_destroy io_submit io_cancel io_getevents setxattr lsetxattr fsetxattr getxattr lgetxattr \
     fgetxattr listxattr llistxattr flistxattr removexattr lremovexattr fremovexattr getcwd lookup_dcookie \

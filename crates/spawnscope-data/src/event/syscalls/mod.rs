@@ -1,6 +1,7 @@
-//! Names and numbers of system calls. A recording stores the numbers of the architecture that it was made on. Its reader translates them, and all
-//! later code uses x86-64's numbers only. No other file contains a number: Rust code asks for the number of a name, which the compiler
-//! computes, and the BPF programs get a header that is generated from these tables.
+//! Names and numbers of system calls. A recording stores the numbers of the architecture that it
+//! was made on. Its reader translates them, and all later code uses x86-64's numbers only. No other
+//! file contains a number: Rust code asks for the number of a name, which the compiler computes,
+//! and the BPF programs get a header that is generated from these tables.
 
 mod aarch64;
 mod x86_64;
@@ -15,7 +16,8 @@ const COMMON: &str = "\
 /// The number of the first name in `COMMON`.
 const FIRST_COMMON: u16 = 424;
 
-/// Returns the name of the system call with this x86-64 number; `None` if it is newer than this table.
+/// Returns the name of the system call with this x86-64 number; `None` if it is newer than this
+/// table.
 pub fn name(number: u16) -> Option<&'static str> {
     let (names, position) = match number.checked_sub(FIRST_COMMON) {
         Some(position) => (COMMON, position),
@@ -24,7 +26,8 @@ pub fn name(number: u16) -> Option<&'static str> {
     names.split(' ').nth(position as usize)
 }
 
-/// The x86-64 numbers of the system calls that create a process or thread. The parent of a vfork sleeps in the call until its child's exec.
+/// The x86-64 numbers of the system calls that create a process or thread. The parent of a vfork
+/// sleeps in the call until its child's exec.
 pub const CREATIONS: [u16; 4] = numbers(["clone", "fork", "vfork", "clone3"]);
 
 /// Returns the x86-64 numbers of system calls.
@@ -53,7 +56,8 @@ pub const fn number(name: &str) -> u16 {
     }
 }
 
-/// Returns every system call with its number on a machine, given the name that `uname -m` prints. `None` if the machine lacks the call.
+/// Returns every system call with its number on a machine, given the name that `uname -m` prints.
+/// `None` if the machine lacks the call.
 pub fn all_on(machine: &str) -> impl Iterator<Item = (&'static str, Option<u16>)> {
     let own = if machine == "aarch64" { aarch64::NAMES } else { x86_64::NAMES };
     let common = COMMON.split(' ').zip(FIRST_COMMON..).map(|(name, number)| (name, Some(number)));
@@ -83,19 +87,22 @@ const fn position(name: &str, names: &str) -> Option<u16> {
 /// Translates the numbers of one architecture to those of x86-64.
 #[derive(Clone, Debug)]
 pub struct Numbers {
-    /// The x86-64 numbers, indexed by the architecture's own numbers below `FIRST_COMMON`. `None` for x86-64 itself.
+    /// The x86-64 numbers, indexed by the architecture's own numbers below `FIRST_COMMON`. `None`
+    /// for x86-64 itself.
     table: Option<Vec<Option<u16>>>,
 }
 
 impl Numbers {
-    /// Returns the translation for the machine name that `uname -m` prints. For an unknown name, x86-64's numbers are assumed.
+    /// Returns the translation for the machine name that `uname -m` prints. For an unknown name,
+    /// x86-64's numbers are assumed.
     pub fn for_machine(machine: &str) -> Numbers {
         let table = (machine == "aarch64")
             .then(|| aarch64::NAMES.split(' ').map(|name| position(name, x86_64::NAMES)).collect());
         Numbers { table }
     }
 
-    /// Returns the x86-64 number of one of the architecture's numbers; `None` if x86-64 has no such system call.
+    /// Returns the x86-64 number of one of the architecture's numbers; `None` if x86-64 has no such
+    /// system call.
     pub fn x86_64(&self, number: u16) -> Option<u16> {
         match &self.table {
             Some(table) if number < FIRST_COMMON => table.get(usize::from(number)).copied().flatten(),

@@ -1,4 +1,5 @@
-//! Tests of batches: their contents, and that neither their size nor lost events make a recording inconsistent.
+//! Tests of batches: their contents, and that neither their size nor lost events make a recording
+//! inconsistent.
 
 use proptest::prelude::*;
 use rusqlite::Connection;
@@ -140,7 +141,8 @@ fn a_late_event_adds_values_to_a_row_and_removes_none() {
     assert_eq!(number(&connection, "SELECT zombie_ns FROM launch WHERE id = 2"), 2_495);
 }
 
-/// Queries that count inconsistent rows. Most of them look for references to rows that do not exist.
+/// Queries that count inconsistent rows. Most of them look for references to rows that do not
+/// exist.
 const INCONSISTENCY_QUERIES: [&str; 6] = [
     "SELECT count(*) FROM launch WHERE parent IS NOT NULL AND parent NOT IN (SELECT id FROM launch)",
     "SELECT count(*) FROM exec WHERE launch NOT IN (SELECT id FROM launch)",
@@ -150,7 +152,8 @@ const INCONSISTENCY_QUERIES: [&str; 6] = [
     "SELECT count(*) FROM launch WHERE origin = 0 AND (pid IS NULL OR created_ns IS NULL)",
 ];
 
-/// Builds a valid history from a list of choices: a few processes that launch each other, reuse pids, execute programs, wait and exit.
+/// Builds a valid history from a list of choices: a few processes that launch each other, reuse
+/// pids, execute programs, wait and exit.
 fn history(choices: &[(u8, u8)]) -> Vec<Event> {
     let mut events = vec![released()];
     let mut alive = vec![(ROOT, 100)];
@@ -202,7 +205,8 @@ proptest! {
         batch_events in 1_usize..40,
     ) {
         let all = history(&choices);
-        let some: Vec<Event> = all.iter().zip(kept.iter().cycle()).filter(|(_, kept)| **kept).map(|(event, _)| event.clone()).collect();
+        let some = all.iter().zip(kept.iter().cycle()).filter(|(_, kept)| **kept);
+        let some: Vec<Event> = some.map(|(event, _)| event.clone()).collect();
         let connection = write_in_batches(&some, batch_events);
         for query in INCONSISTENCY_QUERIES {
             prop_assert_eq!(number(&connection, query), 0, "{}", query);

@@ -1,4 +1,5 @@
-//! Tests that each reaping is assigned to the right launch, even if pids are reused or parents have ended.
+//! Tests that each reaping is assigned to the right launch, even if pids are reused or parents have
+//! ended.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Tests of recordings with a flipped bit. In a finished recording, every flip is detected. If the recorder was killed, a flip is detected
-//! unless the data that is read is the same.
+//! Tests of recordings with a flipped bit. In a finished recording, every flip is detected. If the
+//! recorder was killed, a flip is detected unless the data that is read is the same.
 
 use super::wal::cut_off;
 use super::*;
@@ -7,7 +7,8 @@ use crate::log;
 
 const FLIPS: usize = 300;
 
-/// Returns the byte and the bit of each flip. The random number generator is that of the C standard, so that every run tests the same flips.
+/// Returns the byte and the bit of each flip. The random number generator is that of the C
+/// standard, so that every run tests the same flips.
 fn flips(bytes: usize, seed: u32) -> impl Iterator<Item = (usize, u8)> {
     let mut state = seed;
     let mut next = move || {
@@ -43,10 +44,12 @@ fn no_undetected_flip_changes_what_is_read_after_a_recorder_was_killed() {
     let (_directory, path) = cut_off(60);
     let log = log::wal_path(&path);
     let sound = content(&path).unwrap();
-    // Few flips in the file itself are detected, because the log contains newer versions of most of its pages.
+    // Few flips in the file itself are detected, because the log contains newer versions of most of
+    // its pages.
     for (file, seed, at_least) in [(&path, 2, FLIPS / 20), (&log, 3, FLIPS * 9 / 10)] {
         let intact = fs::read(file).unwrap();
-        // A flip in the mark that the last frame ends a batch is not detected: it looks as if the recorder had been killed earlier.
+        // A flip in the mark that the last frame ends a batch is not detected: it looks as if the
+        // recorder had been killed earlier.
         let last_mark = intact.len() - PAGE_AND_HEADER + 4..intact.len() - PAGE_AND_HEADER + 16;
         let mut found = 0;
         for (at, bit) in flips(intact.len(), seed).filter(|(at, _)| *file != log || !last_mark.contains(at)) {

@@ -1,5 +1,5 @@
-//! Tests with files that were made to run code, to exhaust memory, to loop forever, or to report wrong data. Each is based on an attack
-//! that once succeeded.
+//! Tests with files that were made to run code, to exhaust memory, to loop forever, or to report
+//! wrong data. Each is based on an attack that once succeeded.
 
 use super::*;
 
@@ -81,7 +81,8 @@ fn numbers_that_determine_loops_or_allocations_are_limited() {
 
 const LATE: &str = "times from after the recording, or longer than it";
 
-/// Returns the contradictions in a recording that `sql` has changed: each kind with its number of rows and its first id.
+/// Returns the contradictions in a recording that `sql` has changed: each kind with its number of
+/// rows and its first id.
 fn contradictions_after(sql: &str) -> Vec<(&'static str, u64, u64)> {
     let found = read_after(sql).unwrap().info.contradictions.0;
     found.iter().map(|kind| (kind.what, kind.rows, kind.first_id)).collect()
@@ -179,7 +180,8 @@ fn rows_that_contradict_each_other_are_counted() {
 }
 
 const PAGE: usize = 4_096;
-/// Length of a text whose first 489 bytes SQLite stores in the row itself, while the other bytes fill overflow pages.
+/// Length of a text whose first 489 bytes SQLite stores in the row itself, while the other bytes
+/// fill overflow pages.
 const LONG: usize = 489 + 48 * (PAGE - 4);
 
 #[test]
@@ -189,7 +191,8 @@ fn texts_that_share_their_pages_do_not_exhaust_memory() {
         change(&path, &format!("INSERT INTO text (bytes) VALUES (CAST(printf('%.*c', {LONG}, '{letter}') AS BLOB))"));
     }
     let mut bytes = fs::read(&path).unwrap();
-    // The other texts get the overflow pages of the first text, and the file is truncated after these pages.
+    // The other texts get the overflow pages of the first text, and the file is truncated after
+    // these pages.
     let at = page_number_offset(&bytes, b'A');
     let first: [u8; 4] = bytes[at..at + 4].try_into().unwrap();
     for letter in *b"BCDE" {
@@ -204,8 +207,8 @@ fn texts_that_share_their_pages_do_not_exhaust_memory() {
     assert!(error.contains("column bytes of table text holds more bytes than the file has"), "{error}");
 }
 
-/// Returns the offset of the number of the first overflow page of the text that consists of `letter`. The number follows the bytes that are in
-/// the row itself.
+/// Returns the offset of the number of the first overflow page of the text that consists of
+/// `letter`. The number follows the bytes that are in the row itself.
 fn page_number_offset(bytes: &[u8], letter: u8) -> usize {
     let mut starts = (0..bytes.len() - 489).filter(|at| at % PAGE != 4 && bytes[at - 1.min(*at)] != letter);
     starts.find(|at| bytes[*at..at + 489].iter().all(|byte| *byte == letter)).unwrap() + 489

@@ -5,7 +5,8 @@ use crate::checksum::{RowHasher, TableSum};
 use crate::tables::{self, TABLES};
 use spawnscope_data::table::Table;
 
-/// Turns a recording into one of an earlier version: removes the tables and columns that were added later, and updates the checksums.
+/// Turns a recording into one of an earlier version: removes the tables and columns that were added
+/// later, and updates the checksums.
 pub(super) fn downgrade(path: &Path, to: i32) {
     let connection = Connection::open(path).unwrap();
     let has_checksums = TABLES.iter().any(|table| table.name == "checksum" && table.since() <= to);

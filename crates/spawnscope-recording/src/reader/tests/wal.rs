@@ -1,4 +1,5 @@
-//! Tests that read a recording with a write-ahead log or a rollback journal beside it, and that the reader writes nothing.
+//! Tests that read a recording with a write-ahead log or a rollback journal beside it, and that the
+//! reader writes nothing.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -79,7 +80,8 @@ fn the_error_names_a_log_that_is_not_a_file() {
     assert!(error.contains("spawnscope.db-wal cannot be read"), "{error}");
 }
 
-/// A recorder of format version 7 or older leaves such files if it is killed in the middle of a batch.
+/// A recorder of format version 7 or older leaves such files if it is killed in the middle of a
+/// batch.
 #[test]
 fn reading_does_not_roll_back_an_unfinished_change_by_another_program() {
     let (directory, path) = recording(200);

@@ -1,4 +1,5 @@
-//! Tests of the files that killed recorders leave. Each recorder is this test program, started as a separate process.
+//! Tests of the files that killed recorders leave. Each recorder is this test program, started as a
+//! separate process.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
-//! `accel --explain`: runs the command as a child of this process, and prints the counts of the library. The library keeps them in a
-//! file that every process of the tree maps into its memory.
+//! `accel --explain`: runs the command as a child of this process, and prints the counts of the
+//! library. The library keeps them in a file that every process of the tree maps into its memory.
 
 use std::ffi::OsString;
 use std::fs;
@@ -33,7 +33,8 @@ const REASONS: [&str; 10] = [
     "used after all: the program could not be executed",
     "kept: a redirection that only the shell can do",
 ];
-/// The index, in the file, of the count of small programs whose work was done in place. It follows the counts of the reasons.
+/// The index, in the file, of the count of small programs whose work was done in place. It follows
+/// the counts of the reasons.
 const IN_PLACE_INDEX: usize = REASONS.len();
 
 pub fn run(command: &[OsString], mut variables: Vec<(OsString, OsString)>) -> Result<Status> {

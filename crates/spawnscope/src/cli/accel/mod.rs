@@ -1,5 +1,5 @@
-//! `spawnscope accel`: runs a command with `libvspawn_preload.so`, which skips needless shells. `obstacle` detects
-//! commands into which the library must not be loaded, `explain` is `--explain`.
+//! `spawnscope accel`: runs a command with `libvspawn_preload.so`, which skips needless shells.
+//! `obstacle` detects commands into which the library must not be loaded, `explain` is `--explain`.
 //!
 //! The command replaces this process, so that its parent is the caller of spawnscope.
 
@@ -21,7 +21,8 @@ use crate::cli::exit::Status;
 use crate::held;
 
 const LIBRARY: &str = "libvspawn_preload.so";
-/// Where the library is, relative to spawnscope's directory, after `make install`, `make build` and `cargo build`.
+/// Where the library is, relative to spawnscope's directory, after `make install`, `make build` and
+/// `cargo build`.
 const DIRECTORIES: [&str; 3] = ["../lib/spawnscope", "../preload", "."];
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const TUNABLE: &str = "glibc.malloc.hugetlb";
@@ -72,8 +73,9 @@ fn variables(arguments: &AccelArguments, library: Option<&Path>) -> Vec<(OsStrin
     variables
 }
 
-/// Inserts the library into a value of LD_PRELOAD: before the others, so that these see the execs of the programs and not those of the shells,
-/// but after the runtimes of sanitizers, which must be first.
+/// Inserts the library into a value of LD_PRELOAD: before the others, so that these see the execs
+/// of the programs and not those of the shells, but after the runtimes of sanitizers, which must be
+/// first.
 fn insert_library(library: &OsStr, list: Option<OsString>) -> OsString {
     let list = list.unwrap_or_default();
     let libraries: Vec<&[u8]> =
@@ -92,7 +94,8 @@ fn prepend(value: &OsStr, list: Option<OsString>) -> OsString {
     }
 }
 
-/// Whether programs get huge pages only if they ask for them. With `always`, they get them anyway; with `never`, they get none.
+/// Whether programs get huge pages only if they ask for them. With `always`, they get them anyway;
+/// with `never`, they get none.
 fn huge_pages_need_a_request() -> bool {
     fs::read_to_string(HUGE_PAGES).is_ok_and(|setting| setting.contains("[madvise]"))
 }
@@ -146,7 +149,8 @@ Exit status: that of the command, as with `record`.";
 
 #[derive(Debug, Args)]
 pub struct AccelArguments {
-    /// Keep the shell wherever its absence could be noticed; with dash as /bin/sh, that is everywhere
+    /// Keep the shell wherever its absence could be noticed; with dash as /bin/sh, that is
+    /// everywhere
     #[arg(long)]
     pub strict: bool,
     /// Print how many shells were skipped, and why others were not
@@ -155,13 +159,16 @@ pub struct AccelArguments {
     /// Do not load the library: skip no shell, and do no work in place
     #[arg(long)]
     pub no_preload: bool,
-    /// Execute dirname, mv and other small programs, instead of doing their work in the process that would execute them
+    /// Execute dirname, mv and other small programs, instead of doing their work in the process
+    /// that would execute them
     #[arg(long)]
     pub no_in_place: bool,
-    /// Ask for huge pages, which make forks of large programs cheaper and the start of all programs slower
+    /// Ask for huge pages, which make forks of large programs cheaper and the start of all programs
+    /// slower
     #[arg(long)]
     pub hugetlb: bool,
-    /// Lower the soft limit on open files to N, for children that close every possible descriptor one by one
+    /// Lower the soft limit on open files to N, for children that close every possible descriptor
+    /// one by one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(16..))]
     pub open_files: Option<u64>,
     /// The command and its arguments
@@ -171,7 +178,8 @@ pub struct AccelArguments {
 
 const SET_ID: u32 = 0o6000;
 
-/// Returns a notice that says why accel has no effect on a command, unless the command launches nothing.
+/// Returns a notice that says why accel has no effect on a command, unless the command launches
+/// nothing.
 fn notice(name: &OsStr) -> Option<String> {
     let path = held::find_program(name).ok()?;
     let reason = if fs::metadata(&path).ok()?.mode() & SET_ID != 0 {

@@ -1,10 +1,13 @@
-//! Why the preload library must be left out of a program's environment, by the program's file. The dynamic loader prints an error if it cannot
-//! load the library (other architectures), and musl's ends the program. A static program passes the library on to programs that it must not
-//! be loaded into, since no hook runs in it. The runtimes of sanitizers end a program that loads another library before them. In a
-//! program that launches nothing, such as `mv`, loading the library takes 50 us and saves nothing.
+//! Why the preload library must be left out of a program's environment, by the program's file. The
+//! dynamic loader prints an error if it cannot load the library (other architectures), and musl's
+//! ends the program. A static program passes the library on to programs that it must not be loaded
+//! into, since no hook runs in it. The runtimes of sanitizers end a program that loads another
+//! library before them. In a program that launches nothing, such as `mv`, loading the library takes
+//! 50 us and saves nothing.
 //!
-//! `accel` looks at the command, and the library looks at every file that is about to be executed, in children of vfork, too:
-//! `crates/vspawn-preload` includes this file. So it uses `core` and `libc` only, and has no allocation and no lock.
+//! `accel` looks at the command, and the library looks at every file that is about to be executed,
+//! in children of vfork, too: `crates/vspawn-preload` includes this file. So it uses `core` and
+//! `libc` only, and has no allocation and no lock.
 
 use core::ffi::CStr;
 use core::mem::size_of;
@@ -24,17 +27,20 @@ const LOADER: &[u8] = b"/ld-linux-aarch64.so.1";
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
 const DT_STRSZ: u64 = 10;
-/// The largest numbers of segments and of dynamic entries that are read. Real programs have about 13 and 30. In a forked child, each page of the stack
-/// that is written first costs a fault, so the buffers are small.
+/// The largest numbers of segments and of dynamic entries that are read. Real programs have about
+/// 13 and 30. In a forked child, each page of the stack that is written first costs a fault, so the
+/// buffers are small.
 const SEGMENTS_MAX: usize = 24;
 const ENTRIES_MAX: usize = 64;
-/// The largest table of strings that is searched. That of `mv` has 1,844 bytes; programs with a larger one may launch others.
+/// The largest table of strings that is searched. That of `mv` has 1,844 bytes; programs with a
+/// larger one may launch others.
 const STRINGS_MAX: usize = 2048;
-/// Parts of the names of functions by which a program launches another, or loads a library that may do so. Linkers store `execv` as the end of
-/// `fexecv`, and `regexec` is something else.
+/// Parts of the names of functions by which a program launches another, or loads a library that may
+/// do so. Linkers store `execv` as the end of `fexecv`, and `regexec` is something else.
 const LAUNCHING: [&[u8]; 8] =
     [b"execv", b"execl", b"posix_spawn", b"system", b"popen", b"dlopen", b"dlmopen", b"wordexp"];
-/// Libraries that launch nothing unless the program asks for it, up to the first dot. The last is the dynamic loader.
+/// Libraries that launch nothing unless the program asks for it, up to the first dot. The last is
+/// the dynamic loader.
 const LIBRARIES: [&[u8]; 14] = [
     b"libc",
     b"libm",
@@ -67,7 +73,8 @@ pub enum Obstacle {
     LaunchesNothing,
 }
 
-/// Returns the obstacle of a program or of a script's interpreter. `None` also if the file cannot be read.
+/// Returns the obstacle of a program or of a script's interpreter. `None` also if the file cannot
+/// be read.
 pub fn obstacle(path: &CStr) -> Option<Obstacle> {
     obstacle_behind(path, SCRIPTS_MAX)
 }
@@ -88,7 +95,8 @@ fn obstacle_behind(path: &CStr, scripts_left: usize) -> Option<Obstacle> {
     obstacle_behind(CStr::from_bytes_until_nul(&interpreter).ok()?, scripts_left.checked_sub(1)?)
 }
 
-/// The beginning of an ELF file, or of a script. Linkers put the table of segments after the header.
+/// The beginning of an ELF file, or of a script. Linkers put the table of segments after the
+/// header.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Head {
@@ -180,7 +188,8 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     unsafe { !libc::memmem(text.as_ptr().cast(), text.len(), part.as_ptr().cast(), part.len()).is_null() }
 }
 
-/// Whether a library is the runtime of a sanitizer of gcc (`libasan.so.8`) or clang (`libclang_rt.asan-x86_64.so`).
+/// Whether a library is the runtime of a sanitizer of gcc (`libasan.so.8`) or clang
+/// (`libclang_rt.asan-x86_64.so`).
 pub fn is_sanitizer(name: &[u8]) -> bool {
     let name = without_version(name);
     name == b"libclang_rt" || (name.starts_with(b"lib") && name.ends_with(b"san"))
@@ -200,7 +209,8 @@ impl File {
     /// Reads a value that consists of integers. What is beyond the end of the file is zero.
     fn read<T: Copy>(&self, offset: u64) -> Option<T> {
         let offset = i64::try_from(offset).ok()?;
-        // SAFETY: all callers read integers, for which every value is valid; the buffer has that size.
+        // SAFETY: all callers read integers, for which every value is valid; the buffer has that
+        // size.
         unsafe {
             let mut value: T = core::mem::zeroed();
             (libc::pread64(self.0, (&raw mut value).cast(), size_of::<T>(), offset) > 0).then_some(value)

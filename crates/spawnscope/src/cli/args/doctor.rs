@@ -59,7 +59,8 @@ pub struct DoctorArguments {
     pub json: bool,
     /// Also add the findings to a dataset, for `fleet machines`: a directory, or s3://BUCKET/PREFIX
     ///
-    /// The dataset is that of `export --format parquet`. Only complete runs are added: do not combine it with CHECK or --except.
+    /// The dataset is that of `export --format parquet`. Only complete runs are added: do not
+    /// combine it with CHECK or --except.
     #[cfg(feature = "parquet")]
     #[arg(
         short,
@@ -69,7 +70,8 @@ pub struct DoctorArguments {
         conflicts_with_all = ["checks", "except", "list"]
     )]
     pub output: Option<PathBuf>,
-    /// The machine's name in the dataset; give the name that its recordings have as --label host=NAME [default: `uname -n`]
+    /// The machine's name in the dataset; give the name that its recordings have as --label
+    /// host=NAME [default: `uname -n`]
     #[cfg(feature = "parquet")]
     #[arg(long, value_name = "NAME", requires = "output", value_hint = ValueHint::Hostname)]
     pub host: Option<String>,

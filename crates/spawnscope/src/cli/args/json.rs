@@ -15,13 +15,15 @@ pub struct JsonArguments {
     /// Print JSON (schema_version 1)
     #[arg(long)]
     pub json: bool,
-    /// Print at most N bytes of JSON, in one line: the ends of lists are left out, and `left_out` counts what is missing
+    /// Print at most N bytes of JSON, in one line: the ends of lists are left out, and `left_out`
+    /// counts what is missing
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, requires = "json")]
     pub max_bytes: Option<usize>,
 }
 
 impl JsonArguments {
-    /// Prints the JSON, or the text that `render` returns for the width of standard output. `what` names it in an error.
+    /// Prints the JSON, or the text that `render` returns for the width of standard output. `what`
+    /// names it in an error.
     pub fn print(self, what: &str, json: impl FnOnce() -> Value, render: impl FnOnce(usize) -> String) -> Result<()> {
         let text = match self.json {
             true => self.text(&json())?,

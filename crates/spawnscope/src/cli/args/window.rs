@@ -9,7 +9,8 @@ use crate::event::{Nanos, Pid};
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Part of the recording")]
 pub struct WindowArguments {
-    /// Only episode N, as numbered by `report --full`: a span in which one process launched others, such as a request of a server
+    /// Only episode N, as numbered by `report --full`: a span in which one process launched others,
+    /// such as a request of a server
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["from", "to", "process"])]
     pub episode: Option<u32>,
     /// Only what happened after the first S seconds of the recording
@@ -35,7 +36,8 @@ impl WindowArguments {
         Part::Span { from: self.from, to: self.to, pid: self.process.map(Pid) }
     }
 
-    /// Returns the options as the user would type them, followed by the name of the recording. `None` if there are neither.
+    /// Returns the options as the user would type them, followed by the name of the recording.
+    /// `None` if there are neither.
     pub fn with_file(&self, file: Option<String>) -> Option<String> {
         let typed = [
             self.episode.map(|number| format!("--episode {number}")),
@@ -50,7 +52,8 @@ impl WindowArguments {
 }
 
 const NANOS_PER_SECOND: f64 = 1e9;
-/// Maximum time after the start of a recording, in seconds: nanoseconds are stored as signed 64-bit integers.
+/// Maximum time after the start of a recording, in seconds: nanoseconds are stored as signed 64-bit
+/// integers.
 const MAX_SECONDS: f64 = 9e9;
 
 fn parse_instant(text: &str) -> Result<Nanos, String> {

@@ -11,12 +11,14 @@ static ARRIVED_SIGNAL: AtomicI32 = AtomicI32::new(0);
 extern "C" fn handle(signal: i32) {
     // On the second signal, exit at once.
     if ARRIVED_SIGNAL.swap(signal, Ordering::Relaxed) != 0 {
-        // SAFETY: `_exit` is async-signal-safe. The workers die with this process; the temporary directory stays.
+        // SAFETY: `_exit` is async-signal-safe. The workers die with this process; the temporary
+        // directory stays.
         unsafe { libc::_exit(i32::from(status_of(signal))) }
     }
 }
 
-/// Installs the handlers. Signals that were ignored when we were started, as under `nohup`, stay ignored.
+/// Installs the handlers. Signals that were ignored when we were started, as under `nohup`, stay
+/// ignored.
 pub fn catch() -> Result<()> {
     let handler = SigAction::new(SigHandler::Handler(handle), SaFlags::SA_RESTART, SigSet::empty());
     for signal in CAUGHT_SIGNALS {

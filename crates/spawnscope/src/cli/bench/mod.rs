@@ -1,4 +1,5 @@
-//! `spawnscope bench`: runs the lab's experiments with progress, and prints their report in the requested form.
+//! `spawnscope bench`: runs the lab's experiments with progress, and prints their report in the
+//! requested form.
 
 mod interrupt;
 mod progress;
@@ -104,8 +105,8 @@ fn choose(names: &[String]) -> Vec<&'static Experiment> {
     if names.is_empty() { ALL.iter().collect() } else { chosen }
 }
 
-/// Runs the experiments. Tables are printed as they are completed. If printing fails, the measurements so far are kept, but no further
-/// experiment runs.
+/// Runs the experiments. Tables are printed as they are completed. If printing fails, the
+/// measurements so far are kept, but no further experiment runs.
 fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Report, Result<()>)> {
     let chosen = choose(&arguments.experiments);
     let default = if arguments.quick { DEFAULT_QUICK_TIME } else { DEFAULT_TIME };

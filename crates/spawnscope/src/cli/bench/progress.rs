@@ -1,4 +1,5 @@
-//! The progress line on a terminal. If standard error is not a terminal, or cannot redraw a line, nothing is printed.
+//! The progress line on a terminal. If standard error is not a terminal, or cannot redraw a line,
+//! nothing is printed.
 
 use std::env;
 use std::ffi::OsStr;

@@ -1,4 +1,5 @@
-//! Reads the budgets from the command line and from spawnscope.toml. An option overrides the same budget of the file.
+//! Reads the budgets from the command line and from spawnscope.toml. An option overrides the same
+//! budget of the file.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,5 @@
-//! `spawnscope check`: fails when a command exceeds a budget for its launches. `budgets` joins the options with spawnscope.toml.
+//! `spawnscope check`: fails when a command exceeds a budget for its launches. `budgets` joins the
+//! options with spawnscope.toml.
 
 mod budgets;
 
@@ -20,7 +21,8 @@ use crate::analyze::model::window::Part;
 use crate::cli::exit::Status;
 use crate::present::check as present;
 
-/// Maximum size of our job summary. GitHub refuses summaries of 1 MiB or more, counting all programs of a step.
+/// Maximum size of our job summary. GitHub refuses summaries of 1 MiB or more, counting all
+/// programs of a step.
 const MAX_SUMMARY_BYTES: usize = 900 * 1024;
 const SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
 

@@ -1,8 +1,8 @@
-//! Labels from the environment variables that CI services set for their jobs. Only the variables listed here are read, and only if the
-//! marker of their service is set.
+//! Labels from the environment variables that CI services set for their jobs. Only the variables
+//! listed here are read, and only if the marker of their service is set.
 
-/// A CI service: how to recognize it, and which variables contain the value of each label. If several variables are listed, the first one
-/// that is set is used.
+/// A CI service: how to recognize it, and which variables contain the value of each label. If
+/// several variables are listed, the first one that is set is used.
 struct Service {
     name: &'static str,
     /// A variable that only this service sets, and its value if that is always the same.
@@ -15,8 +15,8 @@ struct Service {
     attempt: Option<(&'static str, u32)>,
 }
 
-/// The services, according to their documentation. GitLab and Jenkins have no variable for the attempt. Bazel does not pass the variables of
-/// other services to its tests.
+/// The services, according to their documentation. GitLab and Jenkins have no variable for the
+/// attempt. Bazel does not pass the variables of other services to its tests.
 const SERVICES: [Service; 5] = [
     Service {
         name: "github",
@@ -66,7 +66,8 @@ const SERVICES: [Service; 5] = [
     },
 ];
 
-/// Returns the labels from the CI service that runs this process: `ci`, which is its name, and those whose variables are set.
+/// Returns the labels from the CI service that runs this process: `ci`, which is its name, and
+/// those whose variables are set.
 pub(super) fn labels(variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static str, String)> {
     let service = SERVICES.iter().find(|service| {
         let (name, expected) = service.marker;
@@ -87,7 +88,8 @@ pub(super) fn labels(variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static
     found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
-/// Converts the number of an attempt so that the first attempt is 1. `first` is the service's number for it.
+/// Converts the number of an attempt so that the first attempt is 1. `first` is the service's
+/// number for it.
 fn attempt(text: &str, first: u32) -> Option<String> {
     let number: u32 = text.trim().parse().ok()?;
     Some((number.checked_sub(first)?.checked_add(1)?).to_string())

@@ -1,5 +1,5 @@
-//! The labels of a recording: those from `--label`, those of a CI service, and those of the machine. If a value cannot be found, there is no
-//! such label.
+//! The labels of a recording: those from `--label`, those of a CI service, and those of the
+//! machine. If a value cannot be found, there is no such label.
 
 mod ci;
 
@@ -12,7 +12,8 @@ use anyhow::{Result, bail};
 use super::variable;
 use crate::record::reader::Label;
 
-/// Maximum number of `--label` options. The remaining labels up to `Label::MAX_COUNT` are for those that are found automatically.
+/// Maximum number of `--label` options. The remaining labels up to `Label::MAX_COUNT` are for those
+/// that are found automatically.
 const MAX_LABEL_OPTIONS: usize = 32;
 
 pub fn parse(text: &str) -> Result<Label, String> {
@@ -21,7 +22,8 @@ pub fn parse(text: &str) -> Result<Label, String> {
     Label::new(key, value).map_err(|why| why.to_string())
 }
 
-/// Checks the labels from the command line together. Call this before the command starts, so that no run is wasted.
+/// Checks the labels from the command line together. Call this before the command starts, so that
+/// no run is wasted.
 pub fn check(given: &[Label]) -> Result<()> {
     if given.len() > MAX_LABEL_OPTIONS {
         bail!("at most {MAX_LABEL_OPTIONS} labels can be given, not {}", given.len());
@@ -34,8 +36,8 @@ pub fn check(given: &[Label]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the labels of a recording that begins now: those that were given, and those that can be found automatically. A given label replaces a
-/// found one with the same key.
+/// Returns the labels of a recording that begins now: those that were given, and those that can be
+/// found automatically. A given label replaces a found one with the same key.
 pub fn collect(given: &[Label]) -> Vec<Label> {
     let root = Path::new("/");
     add_found(given, ci::labels(&variable).into_iter().chain(machine_labels(root, &variable)))
@@ -44,7 +46,8 @@ pub fn collect(given: &[Label]) -> Vec<Label> {
 fn add_found(given: &[Label], found: impl Iterator<Item = (&'static str, String)>) -> Vec<Label> {
     let mut labels = given.to_vec();
     for (key, value) in found {
-        // A value that is too long for a label is omitted, not truncated: a truncated value would be a different one.
+        // A value that is too long for a label is omitted, not truncated: a truncated value would
+        // be a different one.
         let label = Label::new(key, value.trim()).ok();
         let is_known = labels.iter().any(|label| label.key == key);
         labels.extend(label.filter(|label| !is_known && !label.value.is_empty()));
@@ -52,15 +55,16 @@ fn add_found(given: &[Label], found: impl Iterator<Item = (&'static str, String)
     labels
 }
 
-/// Returns labels for the processor's model and the container's image. The machine's name, kernel and architecture need no labels: every
-/// recording contains them.
+/// Returns labels for the processor's model and the container's image. The machine's name, kernel
+/// and architecture need no labels: every recording contains them.
 fn machine_labels(root: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static str, String)> {
     let image = container_image(root).or_else(|| variable("CI_JOB_IMAGE"));
     let found = [("cpu", processor_model(root)), ("image", image)];
     found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
-/// Returns the first `model name` in /proc/cpuinfo. On Arm there is none, only the numbers of the implementer and the part.
+/// Returns the first `model name` in /proc/cpuinfo. On Arm there is none, only the numbers of the
+/// implementer and the part.
 fn processor_model(root: &Path) -> Option<String> {
     let text = read_beginning(&root.join("proc/cpuinfo"))?;
     let mut fields = text.lines().filter_map(|line| line.split_once(':'));
@@ -68,7 +72,8 @@ fn processor_model(root: &Path) -> Option<String> {
     Some(model.trim().to_owned())
 }
 
-/// Returns the image named in the file that Podman writes for privileged containers. Docker does not provide the name of the image.
+/// Returns the image named in the file that Podman writes for privileged containers. Docker does
+/// not provide the name of the image.
 fn container_image(root: &Path) -> Option<String> {
     let text = read_beginning(&root.join("run/.containerenv"))?;
     let value = text.lines().find_map(|line| line.strip_prefix("image="))?;

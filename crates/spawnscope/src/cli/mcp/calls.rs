@@ -1,5 +1,6 @@
-//! Runs the calls of tools, each in a process of its own: spawnscope again, with the verb. So a call can be cancelled at any time, gives back
-//! its memory, and a recorded command never has the client's standard input and output.
+//! Runs the calls of tools, each in a process of its own: spawnscope again, with the verb. So a
+//! call can be cancelled at any time, gives back its memory, and a recorded command never has the
+//! client's standard input and output.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,7 +24,8 @@ use crate::process::{die_with_parent, pidfd, wait_until};
 
 /// Maximum length of all texts in an answer. The client may count characters or bytes.
 const MAX_ANSWER_BYTES: usize = 19_900;
-/// Maximum length of the messages in it: the report of a recording, and some of what its command printed.
+/// Maximum length of the messages in it: the report of a recording, and some of what its command
+/// printed.
 const MAX_MESSAGE_BYTES: usize = 8_000;
 /// Bytes of messages, and of a recorded command's output, that are kept in memory.
 const MAX_LOG_BYTES: usize = 64 * 1024;
@@ -42,7 +44,8 @@ pub struct Calls {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// A call that runs. As long as it is in the table, its process has not been reaped, so its pid is valid.
+/// A call that runs. As long as it is in the table, its process has not been reaped, so its pid is
+/// valid.
 struct Running {
     group: libc::pid_t,
     cancelled: Option<Instant>,
@@ -69,7 +72,8 @@ impl Calls {
         Calls { allow_record, running: Arc::default(), threads: Mutex::default() }
     }
 
-    /// Starts a call, which will send its result. Must be called by the main thread, whose end ends the process of the call.
+    /// Starts a call, which will send its result. Must be called by the main thread, whose end ends
+    /// the process of the call.
     pub fn start(&self, id: &Value, params: &Value) -> Result<(), Failure> {
         let name = params["name"].as_str().unwrap_or_default();
         let invalid = |message: String| Failure::new(Failure::INVALID_PARAMETERS, message);
@@ -224,7 +228,8 @@ impl Call {
     }
 }
 
-/// Reads what a pipe has, at most a few times its size, and keeps the end. Returns whether more may come.
+/// Reads what a pipe has, at most a few times its size, and keeps the end. Returns whether more may
+/// come.
 fn read_available(pipe: &mut PipeReader, log: &mut Vec<u8>) -> bool {
     let mut buffer = [0; MAX_LOG_BYTES];
     for _ in 0..4 {

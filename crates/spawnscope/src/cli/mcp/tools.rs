@@ -1,5 +1,5 @@
-//! The tools of the server, each of which is a verb. Their schemas come from the definition of the command line, and a call becomes a
-//! command line, so that tools and verbs cannot differ.
+//! The tools of the server, each of which is a verb. Their schemas come from the definition of the
+//! command line, and a call becomes a command line, so that tools and verbs cannot differ.
 
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, Command, CommandFactory};
@@ -25,7 +25,8 @@ pub enum Kind {
     Reads,
     /// Writes a recording, and answers with messages.
     Writes,
-    /// Runs a command, records it, and answers with the report, after the end of the command's own output.
+    /// Runs a command, records it, and answers with the report, after the end of the command's own
+    /// output.
     Runs,
 }
 
@@ -53,7 +54,8 @@ impl Tool {
         TOOLS.iter().find(|tool| tool.verb == name)
     }
 
-    /// Returns the definition of the verb, and those of the arguments that a call may have, by name.
+    /// Returns the definition of the verb, and those of the arguments that a call may have, by
+    /// name.
     fn definition(&self) -> (Command, Vec<(&'static str, Arg)>) {
         let all = Arguments::command();
         let verb = all.find_subcommand(self.verb).cloned().unwrap_or_default();
@@ -112,7 +114,8 @@ impl Tool {
                 Some(long) if is_flag(argument) => words.extend((*value == json!(true)).then(|| format!("--{long}"))),
                 Some(long) => words.extend(texts.iter().map(|text| format!("--{long}={text}"))),
                 None if argument.is_last_set() || argument.is_trailing_var_arg_set() => last = texts,
-                // A name that begins with a hyphen would be parsed as an option, and `-` as standard input.
+                // A name that begins with a hyphen would be parsed as an option, and `-` as
+                // standard input.
                 None => files.extend(texts.into_iter().map(|text| match text.starts_with('-') {
                     true => format!("./{text}"),
                     false => text,

@@ -1,5 +1,6 @@
-//! `spawnscope top`: a live view. It records to a small ring in a temporary directory, as `record --keep` does, and a thread draws a view of
-//! the recorded rows. The thread owns the terminal, and `screen` restores it at the end.
+//! `spawnscope top`: a live view. It records to a small ring in a temporary directory, as `record
+//! --keep` does, and a thread draws a view of the recorded rows. The thread owns the terminal, and
+//! `screen` restores it at the end.
 
 mod screen;
 
@@ -70,7 +71,8 @@ pub fn run(arguments: &TopArguments) -> Result<Status> {
     Ok(status)
 }
 
-/// Creates the directory of the recording. Like every recording, it belongs to the user that the command runs as.
+/// Creates the directory of the recording. Like every recording, it belongs to the user that the
+/// command runs as.
 fn temporary_directory(arguments: &TopArguments) -> Result<tempfile::TempDir> {
     let identity = identity::decide(arguments.identity.choice())?.identity;
     let _owner_guard = act_as(identity.as_ref().map(identity::owner).as_ref())
@@ -139,7 +141,8 @@ impl Watcher for Viewer {
         follower
     }
 
-    /// Starts the drawing thread. From here on, the screen hides errors of the recording until it is closed.
+    /// Starts the drawing thread. From here on, the screen hides errors of the recording until it
+    /// is closed.
     fn begin(&mut self) -> Result<()> {
         let Some(drawing) = self.prepared.take() else { return Ok(()) };
         let screen = Screen::open()?;
@@ -159,7 +162,8 @@ impl Watcher for Viewer {
 }
 
 impl Viewer {
-    /// Waits until the user quits or a signal arrives; if the recording failed, ends the view at once.
+    /// Waits until the user quits or a signal arrives; if the recording failed, ends the view at
+    /// once.
     fn finish(self, has_failed: bool, signals: &Signals) -> Result<ViewEnd> {
         if has_failed {
             self.end_now();
@@ -173,7 +177,8 @@ impl Viewer {
             if self.flags.must_end.load(Ordering::Relaxed)
                 && Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + RESTORE_TIMEOUT)
             {
-                // crossterm does not return from a terminal that has hung up. There is nothing to restore then.
+                // crossterm does not return from a terminal that has hung up. There is nothing to
+                // restore then.
                 return Ok(ViewEnd::DuringRecording);
             }
             thread::sleep(KEY_TIMEOUT);
@@ -269,7 +274,8 @@ impl Rates {
     fn update(&mut self, now: Instant, started: u64) {
         let (mut start, mut before) = *self.current.get_or_insert((now, started));
         let elapsed_seconds = now.duration_since(start).as_secs();
-        // If drawing took longer than a second, the launches are distributed evenly over the elapsed seconds.
+        // If drawing took longer than a second, the launches are distributed evenly over the
+        // elapsed seconds.
         if let Some(rate) = started.saturating_sub(before).checked_div(elapsed_seconds) {
             let count = usize::try_from(elapsed_seconds)
                 .map_or(HISTORY_SECONDS, |elapsed_seconds| elapsed_seconds.min(HISTORY_SECONDS));

@@ -1,5 +1,6 @@
-//! Switches the terminal to raw mode and the alternate screen while `top` draws on it, and back. The terminal is opened as /dev/tty, because
-//! standard output may be redirected for the command. `SilencedStreams` keeps the command from writing to the terminal.
+//! Switches the terminal to raw mode and the alternate screen while `top` draws on it, and back.
+//! The terminal is opened as /dev/tty, because standard output may be redirected for the command.
+//! `SilencedStreams` keeps the command from writing to the terminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, stderr, stdin, stdout};

@@ -1,5 +1,5 @@
-//! The result of a check as annotations of GitHub Actions, at script lines. Annotations are commands on standard output, so no text from a
-//! recording may look like such a command.
+//! The result of a check as annotations of GitHub Actions, at script lines. Annotations are
+//! commands on standard output, so no text from a recording may look like such a command.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
@@ -60,14 +60,16 @@ pub(in crate::present) fn without_commands(text: &str) -> String {
     text.lines().map(|line| without_command(line) + "\n").collect()
 }
 
-/// Changes a line that begins with `::` or contains `##[`. A terminal escape sequence for the style may precede the text.
+/// Changes a line that begins with `::` or contains `##[`. A terminal escape sequence for the style
+/// may precede the text.
 fn without_command(line: &str) -> String {
     let plain = anstream::adapter::strip_str(line).to_string();
     let mark = if plain.trim_start().starts_with("::") { "| " } else { "" };
     format!("{mark}{}", line.replace("##[", "# #["))
 }
 
-/// Returns the file, relative to the directory of the sources, and the line. `None` if the file is outside of this directory.
+/// Returns the file, relative to the directory of the sources, and the line. `None` if the file is
+/// outside of this directory.
 fn location(culprit: &Culprit, workspace: &Path) -> Option<(String, u32)> {
     let script_line = culprit.script_line.as_ref()?;
     Some((relative_path(script_line, workspace)?, script_line.line?))

@@ -1,4 +1,5 @@
-//! The result of `spawnscope check` for the terminal and as Markdown. `github` and `json` render the other formats, with the texts of this file.
+//! The result of `spawnscope check` for the terminal and as Markdown. `github` and `json` render
+//! the other formats, with the texts of this file.
 
 mod github;
 mod json;

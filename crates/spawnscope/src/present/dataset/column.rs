@@ -1,5 +1,5 @@
-//! Columns of Parquet tables: each has a name, a type, a description, and a function that gets its value from a row. The file's schema and
-//! the documentation both follow from this one declaration.
+//! Columns of Parquet tables: each has a name, a type, a description, and a function that gets its
+//! value from a row. The file's schema and the documentation both follow from this one declaration.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -15,8 +15,8 @@ use parquet::schema::types::{ColumnPath, Type};
 
 use super::{DATASET_VERSION, Table};
 
-/// Number of rows in a row group. Query engines skip whole groups by their statistics, and read groups in parallel; larger groups compress a
-/// little better.
+/// Number of rows in a row group. Query engines skip whole groups by their statistics, and read
+/// groups in parallel; larger groups compress a little better.
 const ROWS_PER_GROUP: usize = 250_000;
 /// The level of zstd: higher levels take several times as long and save only a few percent.
 const ZSTD_LEVEL: i32 = 3;
@@ -119,7 +119,8 @@ impl<R> Column<R> {
         Ok(())
     }
 
-    /// Returns the known values and, for an optional column, Parquet's definition levels: 1 for each row that has a value, else 0.
+    /// Returns the known values and, for an optional column, Parquet's definition levels: 1 for
+    /// each row that has a value, else 0.
     fn values<T>(&self, rows: &[R], mut get: impl FnMut(&R) -> Option<T>) -> Result<(Vec<T>, Option<Vec<i16>>)> {
         let mut values = Vec::with_capacity(rows.len());
         if !self.is_optional {
@@ -174,8 +175,8 @@ pub(super) fn write_rows<R, W: Write + Send>(out: W, table: Table, columns: &[Co
     writer.close().map(drop)
 }
 
-/// Returns the properties of the file. Times differ in each row, so numbers are stored as differences; texts repeat, so they are stored in a
-/// dictionary.
+/// Returns the properties of the file. Times differ in each row, so numbers are stored as
+/// differences; texts repeat, so they are stored in a dictionary.
 fn properties<R>(table: Table, columns: &[Column<R>]) -> Result<WriterProperties> {
     let metadata = [
         ("spawnscope.dataset_version", DATASET_VERSION.to_string()),

@@ -1,5 +1,6 @@
-//! The columns of each table, with their descriptions. A test compares them with `docs/guide/parquet.md`. New columns are added at the end. If a
-//! column changes its meaning or is removed, `DATASET_VERSION` must be raised.
+//! The columns of each table, with their descriptions. A test compares them with
+//! `docs/guide/parquet.md`. New columns are added at the end. If a column changes its meaning or is
+//! removed, `DATASET_VERSION` must be raised.
 
 use std::borrow::Cow;
 
@@ -15,7 +16,8 @@ use crate::present::{json, text};
 
 const RUN: &str = "the recording: a hash of its contents";
 
-/// Declares columns, each as `required TYPE NAME = VALUE, DESCRIPTION;`. The value of an `optional` column can be `None`.
+/// Declares columns, each as `required TYPE NAME = VALUE, DESCRIPTION;`. The value of an `optional`
+/// column can be `None`.
 macro_rules! columns {
     (@required $value:expr) => { Some($value) };
     (@optional $value:expr) => { $value };

@@ -1,5 +1,6 @@
-//! Recordings, and examinations by `doctor`, as Parquet tables of a dataset. `columns` declares the columns of each table, `rows` collects
-//! the rows, and `column` writes them. The caller decides where the files are and what they are called.
+//! Recordings, and examinations by `doctor`, as Parquet tables of a dataset. `columns` declares the
+//! columns of each table, `rows` collects the rows, and `column` writes them. The caller decides
+//! where the files are and what they are called.
 
 mod column;
 mod columns;
@@ -28,7 +29,8 @@ pub enum Table {
     Waits,
     /// One row per finding.
     Advice,
-    /// One row per recording. Written last: a recording is complete in the dataset once it has this row.
+    /// One row per recording. Written last: a recording is complete in the dataset once it has this
+    /// row.
     Runs,
     /// One row per finding of the doctor on a machine. No recording has rows here.
     Doctor,
@@ -54,7 +56,8 @@ impl Table {
         }
     }
 
-    /// Returns its columns as rows of a Markdown table: name, type, whether values can be NULL, and description.
+    /// Returns its columns as rows of a Markdown table: name, type, whether values can be NULL, and
+    /// description.
     pub fn documentation(self) -> Vec<String> {
         fn all<R>(columns: &[Column<R>]) -> Vec<String> {
             columns.iter().map(Column::documentation).collect()

@@ -1,4 +1,5 @@
-//! The rows of the dataset's tables: views of the findings about one recording, or of an examination by `doctor`.
+//! The rows of the dataset's tables: views of the findings about one recording, or of an
+//! examination by `doctor`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -140,7 +141,8 @@ impl LaunchRow<'_> {
         Some(self.path?.launches.get(self.index)?.tax())
     }
 
-    /// Returns the time on the critical path in which the launch waited for a CPU, as a new process or as a running program.
+    /// Returns the time on the critical path in which the launch waited for a CPU, as a new process
+    /// or as a running program.
     pub(super) fn critical_cpu_wait(&self) -> Option<Nanos> {
         let charges = self.path?.launches.get(self.index)?;
         Some(Nanos(charges.get(Phase::Queue).0 + charges.run_queue().0))
@@ -223,13 +225,15 @@ pub(super) struct DoctorRow<'a> {
     pub(super) examination: &'a Examination<'a>,
     /// The position of the row in the examination, from 1.
     pub(super) position: i32,
-    /// The check, the severity and the title. `None` if nothing was found, and everything could be examined.
+    /// The check, the severity and the title. `None` if nothing was found, and everything could be
+    /// examined.
     pub(super) subject: Option<[&'a str; 3]>,
     pub(super) finding: Option<&'a Finding>,
 }
 
 impl<'a> Examination<'a> {
-    /// Returns the findings, and then what could not be examined. There is always at least one row, which shows that the machine was examined.
+    /// Returns the findings, and then what could not be examined. There is always at least one row,
+    /// which shows that the machine was examined.
     pub(super) fn rows(&'a self) -> Vec<DoctorRow<'a>> {
         let found = self.diagnosis.findings.iter();
         let found = found.map(|one| (Some([one.check, one.severity.name(), &*one.title]), Some(one)));

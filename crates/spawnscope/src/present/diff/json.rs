@@ -1,4 +1,5 @@
-//! The difference as JSON, schema version 1. Unknown values are `null`. Times are means over the runs.
+//! The difference as JSON, schema version 1. Unknown values are `null`. Times are means over the
+//! runs.
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,6 @@
-//! The difference between recordings of two versions, for the terminal. `sentence` has the first sentence and formats numbers; `json`,
-//! `markdown` and `tabulated` (for the HTML page) are the other formats.
+//! The difference between recordings of two versions, for the terminal. `sentence` has the first
+//! sentence and formats numbers; `json`, `markdown` and `tabulated` (for the HTML page) are the
+//! other formats.
 
 mod json;
 mod markdown;
@@ -131,7 +132,8 @@ fn operation(constant: Constant) -> String {
     }
 }
 
-/// Returns the rows of the table of totals: a name, the values before and after, and their difference.
+/// Returns the rows of the table of totals: a name, the values before and after, and their
+/// difference.
 fn total_rows(diff: &Diff) -> Vec<(&'static str, [String; 3])> {
     let mut rows = vec![("wall", time_cells(&diff.wall)), ("launches", count_cells(&diff.launches))];
     for (name, change) in [("forks without exec", &diff.forks_without_exec), ("failed execs", &diff.failed_execs)] {

@@ -1,4 +1,5 @@
-//! The first sentence of a comparison, and the format of its numbers: `wall -108 ms ± 9: dirname 100 -> 0 at unpack.sh:20`.
+//! The first sentence of a comparison, and the format of its numbers: `wall -108 ms ± 9: dirname
+//! 100 -> 0 at unpack.sh:20`.
 
 use crate::analyze::compare::diff::{ChangeKind, Count, CountChange, Diff, Row, TimeChange};
 use crate::event::Nanos;

@@ -1,4 +1,5 @@
-//! Flame graphs, as folded stacks for other programs and as SVG. This file decides the text on each box and the order of boxes.
+//! Flame graphs, as folded stacks for other programs and as SVG. This file decides the text on each
+//! box and the order of boxes.
 
 #[cfg(feature = "flame")]
 mod svg;
@@ -18,7 +19,8 @@ use crate::event::Language;
 pub use svg::svg;
 pub(super) use weights::{DifferenceBox, difference_boxes};
 
-/// What the width of a box can show: the value of `--weight`, which is also the name on the HTML page, and what `--help` says about it.
+/// What the width of a box can show: the value of `--weight`, which is also the name on the HTML
+/// page, and what `--help` says about it.
 pub const WEIGHTS: [(&str, &str, Weight); 4] = [
     ("wall", "Wall time of processes, without their children", Weight::Wall),
     ("tax", "Start-up: all phases but run", Weight::Tax),
@@ -38,8 +40,8 @@ const UNKNOWN: &str = "-";
 /// Maximum width of the text of a box, in columns.
 const MAX_COLUMNS: usize = 160;
 
-/// Returns the text of a box. It is not empty and contains neither `;`, which separates boxes in folded stacks, nor characters that XML
-/// does not allow.
+/// Returns the text of a box. It is not empty and contains neither `;`, which separates boxes in
+/// folded stacks, nor characters that XML does not allow.
 fn box_text(label: &Label<'_>) -> String {
     let shown = match label {
         Label::Phase(phase) => phase.name().to_owned(),
@@ -80,7 +82,8 @@ pub(super) fn frame_text(frame: &Frame<'_>) -> String {
     }
 }
 
-/// Formats a line of a script given with -c: `-c 'mkdir -p a'`, or `-c:3 'mv a b'` if it is not the first.
+/// Formats a line of a script given with -c: `-c 'mkdir -p a'`, or `-c:3 'mv a b'` if it is not the
+/// first.
 fn script_text(script: &[u8], line: Option<u32>) -> String {
     let number = line.unwrap_or(1);
     let text = script.split(|byte| *byte == b'\n').nth(number.saturating_sub(1) as usize);
@@ -116,9 +119,9 @@ fn without_noncharacters(text: &str) -> String {
     text.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }
 
-/// Calls `visit` for every box that is wider than the boxes on top of it, from left to right in the order of `compare_boxes`. `visit` gets
-/// the whole stack as node positions from the bottom up, and the width of the uncovered part in microseconds or launches. `texts` are the
-/// texts of the nodes.
+/// Calls `visit` for every box that is wider than the boxes on top of it, from left to right in the
+/// order of `compare_boxes`. `visit` gets the whole stack as node positions from the bottom up, and
+/// the width of the uncovered part in microseconds or launches. `texts` are the texts of the nodes.
 fn for_each_stack(flame: &Flame<'_>, texts: &[String], mut visit: impl FnMut(&[u32], u64)) {
     let (bottom, boxes_above) = order_boxes(flame, texts, |_| true);
     let mut stack: Vec<u32> = Vec::new();
@@ -141,7 +144,8 @@ fn for_each_stack(flame: &Flame<'_>, texts: &[String], mut visit: impl FnMut(&[u
     }
 }
 
-/// Returns the bottom boxes, and the boxes directly above each box, all from left to right. Omits boxes that are not `visible`.
+/// Returns the bottom boxes, and the boxes directly above each box, all from left to right. Omits
+/// boxes that are not `visible`.
 fn order_boxes(flame: &Flame<'_>, texts: &[String], visible: impl Fn(u32) -> bool) -> (Vec<u32>, Vec<Vec<u32>>) {
     let mut boxes_above: Vec<Vec<u32>> = vec![Vec::new(); flame.nodes.len()];
     let mut bottom = Vec::new();
@@ -172,7 +176,8 @@ fn folded_line(stack: &[u32], width: u64, texts: &[String]) -> String {
     format!("{} {width}", names.join(";"))
 }
 
-/// Compares two boxes: phases come first, in their order in a launch, then the other boxes by kind and name, so that equal names are adjacent.
+/// Compares two boxes: phases come first, in their order in a launch, then the other boxes by kind
+/// and name, so that equal names are adjacent.
 fn compare_boxes(flame: &Flame<'_>, texts: &[String], a: u32, b: u32) -> Ordering {
     let [a, b] = [a, b].map(|position| position as usize);
     match (&flame.nodes[a].label, &flame.nodes[b].label) {
@@ -183,7 +188,8 @@ fn compare_boxes(flame: &Flame<'_>, texts: &[String], a: u32, b: u32) -> Orderin
     }
 }
 
-/// The kind of a box. Each kind has its own colours. The script of the HTML page has the kinds in the same order.
+/// The kind of a box. Each kind has its own colours. The script of the HTML page has the kinds in
+/// the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum BoxKind {
     Phase,
@@ -202,7 +208,8 @@ fn box_kind(label: &Label<'_>) -> BoxKind {
     }
 }
 
-/// Rounds to microseconds without accumulating errors: the remainder of each number is added to the next one.
+/// Rounds to microseconds without accumulating errors: the remainder of each number is added to the
+/// next one.
 #[derive(Default)]
 struct Rounding {
     sum_ns: u64,
@@ -229,7 +236,8 @@ pub(in crate::present) struct DrawnBox {
     pub(in crate::present) weight: u64,
 }
 
-/// Returns the boxes whose weight is at least `min_weight`, from left to right, each after the one below it.
+/// Returns the boxes whose weight is at least `min_weight`, from left to right, each after the one
+/// below it.
 pub(in crate::present) fn boxes(flame: &Flame<'_>, min_weight: u64) -> Vec<DrawnBox> {
     let mut weights: Vec<u64> = flame.nodes.iter().map(|node| node.own).collect();
     for (position, node) in flame.nodes.iter().enumerate().rev() {

@@ -1,5 +1,6 @@
-//! Flame graphs as interactive SVG: a click zooms, Ctrl-F searches. inferno draws them; this file chooses colours and captions, adds a legend of
-//! the phases and colours for a dark background, and replaces inferno's microseconds with times in the units of the rest of the output.
+//! Flame graphs as interactive SVG: a click zooms, Ctrl-F searches. inferno draws them; this file
+//! chooses colours and captions, adds a legend of the phases and colours for a dark background, and
+//! replaces inferno's microseconds with times in the units of the rest of the output.
 
 use std::fmt::Write;
 use std::io;
@@ -14,7 +15,8 @@ use crate::event::{Language, Nanos};
 use crate::present::text;
 use crate::units;
 
-/// The background, which is part of the SVG. Texts are black, so the colours of boxes are light, but distinct from the background.
+/// The background, which is part of the SVG. Texts are black, so the colours of boxes are light,
+/// but distinct from the background.
 const BACKGROUND: Color = rgb(0xf6f6f4);
 /// The colours of the phases: those of the HTML page, light enough for black texts.
 const PHASES: [Color; 8] = [
@@ -33,7 +35,8 @@ const UNKNOWN: Color = rgb(0xbcbcbc);
 const MICROSECONDS: &str = "us";
 /// The colour of the bottom box. inferno identifies this box by an empty name.
 const ROOT_BOX: Color = rgb(0xd8d8d2);
-/// The tints of programs. Boxes with the same name have the same tint, and neighbours rarely share one.
+/// The tints of programs. Boxes with the same name have the same tint, and neighbours rarely share
+/// one.
 const PROGRAMS: [Color; 7] =
     [rgb(0xdcd6c6), rgb(0xe3ddcf), rgb(0xd3ccb9), rgb(0xd9d2c4), rgb(0xcfc8b4), rgb(0xe0d8c6), rgb(0xe8e2d4)];
 const SCRIPTS: [Color; 7] =
@@ -63,7 +66,8 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     options.bgcolors = Some(BackgroundColor::Flat(BACKGROUND));
     options.text_truncate_direction = TextTruncateDirection::Right;
     options.palette_map = Some(&mut colours);
-    // Keeps our order instead of sorting alphabetically; equal neighbours are still merged. This mode reads the lines backwards.
+    // Keeps our order instead of sorting alphabetically; equal neighbours are still merged. This
+    // mode reads the lines backwards.
     options.flame_chart = true;
     let mut lines = Vec::new();
     for_each_stack(flame, &texts, |stack, width| {
@@ -78,7 +82,8 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     })
 }
 
-/// Writes the name `all` on the bottom box. inferno's script does this too, but viewers that do not run scripts would show no name.
+/// Writes the name `all` on the bottom box. inferno's script does this too, but viewers that do not
+/// run scripts would show no name.
 fn name_root_box(mut drawn: Vec<u8>) -> Vec<u8> {
     let title = find(&drawn, b"<title>all (", 0);
     let text = title.and_then(|title| find(&drawn, b"</text>", title));
@@ -94,8 +99,8 @@ fn find(drawn: &[u8], text: &[u8], from: usize) -> Option<usize> {
     found.map(|at| from + at)
 }
 
-/// Appends a mark for the kind of the box to its text, because a program may be called `load` without being a phase. inferno does not draw
-/// the mark.
+/// Appends a mark for the kind of the box to its text, because a program may be called `load`
+/// without being a phase. inferno does not draw the mark.
 fn mark_kind(label: &Label<'_>, text: &str) -> String {
     let mark = match box_kind(label) {
         BoxKind::Phase => 'k',
@@ -156,7 +161,8 @@ fn subtitle(flame: &Flame<'_>) -> String {
 
 const TITLE_END: &str = "</title>";
 
-/// Replaces microseconds in all titles with times in suitable units. Does not change a picture that does not look like inferno's.
+/// Replaces microseconds in all titles with times in suitable units. Does not change a picture that
+/// does not look like inferno's.
 fn with_units(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for part in text.split_inclusive(TITLE_END) {
@@ -183,8 +189,8 @@ const LEGEND_HEIGHT: usize = 22;
 const CHARACTER_WIDTH: usize = 8;
 /// Width of an entry's square and gaps, in pixels.
 const SQUARE_WIDTH: usize = 36;
-/// Styles that are added to inferno's. Captions are black by default, so they need another colour on a dark background; boxes stay light.
-/// inferno's search button is hard to see.
+/// Styles that are added to inferno's. Captions are black by default, so they need another colour
+/// on a dark background; boxes stay light. inferno's search button is hard to see.
 const STYLE: &str = "#search { opacity:0.7; }
 @media (prefers-color-scheme: dark) {
 stop { stop-color:#1c2128; }
@@ -193,7 +199,8 @@ stop { stop-color:#1c2128; }
 }
 </style>";
 
-/// Adds the legend and the colours to a drawn flame graph. Does not change a picture that does not look like inferno's.
+/// Adds the legend and the colours to a drawn flame graph. Does not change a picture that does not
+/// look like inferno's.
 fn add_legend(text: &str, nodes: &[Node<'_>]) -> String {
     let text = text.replacen("</style>", STYLE, 1);
     let entries = entries(nodes);
@@ -233,7 +240,8 @@ fn with_legend(text: &str, height: usize, entries: &[(&str, Color)]) -> String {
         x += name.len() * CHARACTER_WIDTH + SQUARE_WIDTH;
     }
     legend.push_str("</g>");
-    // The `<svg>` element contains the height twice (`height` and `viewBox`), the background rectangle once.
+    // The `<svg>` element contains the height twice (`height` and `viewBox`), the background
+    // rectangle once.
     let text = text.replacen(&format!(" height=\"{height}\""), &format!(" height=\"{taller}\""), 2);
     let text = text.replacen(&format!(" {height}\" xmlns"), &format!(" {taller}\" xmlns"), 1);
     match text.find("<text id=\"title\"") {

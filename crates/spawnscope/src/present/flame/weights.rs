@@ -1,12 +1,13 @@
-//! The weights of stacks in the recordings of two versions, and the boxes of their difference. The code that draws them
-//! chooses the colours.
+//! The weights of stacks in the recordings of two versions, and the boxes of their difference. The
+//! code that draws them chooses the colours.
 
 use std::collections::BTreeMap;
 
 /// The mean weight of each stack, before and after.
 type Weights = BTreeMap<String, [u64; 2]>;
 
-/// A box of the flame graph of a difference. Its width is the sum, over the stacks in it, of the larger of the two weights.
+/// A box of the flame graph of a difference. Its width is the sum, over the stacks in it, of the
+/// larger of the two weights.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::present) struct DifferenceBox {
     pub(in crate::present) name: String,

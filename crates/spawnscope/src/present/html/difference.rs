@@ -1,5 +1,6 @@
-//! The page of `spawnscope diff -o`, which shows the difference between two versions. The template escapes all text from the recordings, and has
-//! the complete content: the script only sorts, filters and zooms. Numbers and sentences come from `present/diff`, the style and the
+//! The page of `spawnscope diff -o`, which shows the difference between two versions. The template
+//! escapes all text from the recordings, and has the complete content: the script only sorts,
+//! filters and zooms. Numbers and sentences come from `present/diff`, the style and the
 //! Content-Security-Policy from the report's page.
 
 use std::io;
@@ -107,7 +108,8 @@ fn amount(folded: u64, weight: Weight) -> String {
     }
 }
 
-/// Returns the CSS class for the colour, which shows what part of the larger weight was added or removed.
+/// Returns the CSS class for the colour, which shows what part of the larger weight was added or
+/// removed.
 fn class(before: u64, after: u64) -> String {
     if before == after {
         return "same".to_owned();

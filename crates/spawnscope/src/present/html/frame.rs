@@ -1,4 +1,5 @@
-//! The frame of the page: the part that can be read, printed and searched without scripts. The template escapes all text from a recording.
+//! The frame of the page: the part that can be read, printed and searched without scripts. The
+//! template escapes all text from a recording.
 
 use std::io;
 
@@ -60,7 +61,8 @@ struct AdviceItem {
     own: FixItem,
     /// Share of the wall time, and how the saving was derived.
     basis: String,
-    /// Positions of the lower end, the expected value and the upper end on a line from 0 to the wall without recording overhead.
+    /// Positions of the lower end, the expected value and the upper end on a line from 0 to the
+    /// wall without recording overhead.
     interval: [String; 3],
     evidence: Vec<String>,
     example: String,
@@ -117,7 +119,8 @@ pub(super) fn render(contents: &Contents<'_, '_>, data: &str) -> io::Result<Stri
     frame.render().map_err(io::Error::other)
 }
 
-/// Returns the Content-Security-Policy: the page may run only these scripts and use only these styles. It cannot load or send anything.
+/// Returns the Content-Security-Policy: the page may run only these scripts and use only these
+/// styles. It cannot load or send anything.
 pub(super) fn policy(scripts: &[&str], styles: &[&str]) -> String {
     format!(
         "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
@@ -229,8 +232,8 @@ fn edit_parts(edited: &EditedLine) -> Option<[FixPart; 2]> {
     Some([place, FixPart { text: String::new(), lines }])
 }
 
-/// Splits a fix into sentences and blocks of consecutive lines to type. If the code to replace comes before the code after it,
-/// both look like an edit.
+/// Splits a fix into sentences and blocks of consecutive lines to type. If the code to replace
+/// comes before the code after it, both look like an edit.
 fn fix_parts(lines: &[String]) -> Vec<FixPart> {
     let mut parts: Vec<FixPart> = Vec::new();
     for line in lines {

@@ -1,4 +1,5 @@
-//! Places the rows of the timeline in lanes: children are below their parent, and share a lane if they do not overlap in time.
+//! Places the rows of the timeline in lanes: children are below their parent, and share a lane if
+//! they do not overlap in time.
 
 /// A row to place. Parents precede their children.
 #[derive(Clone, Copy)]
@@ -11,7 +12,8 @@ pub(super) struct Span {
 /// Maximum number of lanes: a screen cannot show more. Further rows share the lowest lane.
 const MAX_LANES: u32 = 512;
 
-/// Returns the lane of each span, from 0 at the top. Each span has its own block of lanes, which contains the blocks of its children.
+/// Returns the lane of each span, from 0 at the top. Each span has its own block of lanes, which
+/// contains the blocks of its children.
 pub(super) fn lanes(spans: &[Span]) -> Vec<u32> {
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); spans.len() + 1];
     // The index of the list of spans without a parent.
@@ -56,7 +58,8 @@ impl Block {
     }
 }
 
-/// Places blocks, ordered by start, in the first lanes that are free for all their height. Returns the number of lanes.
+/// Places blocks, ordered by start, in the first lanes that are free for all their height. Returns
+/// the number of lanes.
 fn pack(ordered: &[usize], blocks: &mut [Block]) -> u32 {
     // When each lane becomes free.
     let mut free_from: Vec<u64> = Vec::new();

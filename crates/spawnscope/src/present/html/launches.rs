@@ -1,4 +1,5 @@
-//! The rows of the timeline as columns: one row for each launch, or for several similar ones if there are too many.
+//! The rows of the timeline as columns: one row for each launch, or for several similar ones if
+//! there are too many.
 
 use std::collections::HashMap;
 
@@ -16,7 +17,8 @@ use crate::present::{text, words};
 
 /// Maximum width of a command line, in columns.
 const MAX_COLUMNS: usize = 2000;
-/// Width to which a command line may always extend, in columns, even if there are very many launches.
+/// Width to which a command line may always extend, in columns, even if there are very many
+/// launches.
 const MIN_COLUMNS: usize = 100;
 /// Maximum size of all command lines together, in bytes before compression.
 const MAX_COMMAND_LINES_BYTES: usize = 6 << 20;
@@ -46,8 +48,9 @@ impl Order {
     }
 }
 
-/// Adds the columns of all rows. In columns named `known_...`, numbers are stored plus 1, and 0 means unknown. `total` is stored as the
-/// difference from the sum of the phases, `span` and `critical` as differences from `total`, since these differences are usually small.
+/// Adds the columns of all rows. In columns named `known_...`, numbers are stored plus 1, and 0
+/// means unknown. `total` is stored as the difference from the sum of the phases, `span` and
+/// `critical` as differences from `total`, since these differences are usually small.
 pub(super) fn add(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &Order, tables: &Tables) {
     let (spans, in_order) = spans(contents, rows, order);
     pack.add_deltas("start", in_order.iter().map(|span| span.start));
@@ -83,7 +86,8 @@ pub(super) fn add(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, ord
     add_texts(pack, contents, rows, order, tables);
 }
 
-/// Returns the sum of a time over the launches of each row, in units plus 1, or 0 if it is unknown for all of them.
+/// Returns the sum of a time over the launches of each row, in units plus 1, or 0 if it is unknown
+/// for all of them.
 fn times(
     contents: &Contents<'_, '_>,
     rows: &Rows,
@@ -138,7 +142,8 @@ fn add_numbers(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order:
     pack.add_plain("failed_execs", failed_execs);
 }
 
-/// Encodes how a process ended: 0 is success, 1 still running, 2 unknown; from 3 on, exit codes are odd and signals are even.
+/// Encodes how a process ended: 0 is success, 1 still running, 2 unknown; from 3 on, exit codes are
+/// odd and signals are even.
 fn outcome(outcome: Outcome) -> u64 {
     match outcome {
         Outcome::Code(0) => 0,

@@ -1,6 +1,8 @@
-//! The page of `spawnscope html`: one file with everything in it, which loads nothing and opens without a server. `frame` is the part that can be
-//! read without scripts. `launches`, `path` and `pack` make the data, and `bundle/` is the code that draws it, built from
-//! crates/spawnscope/html. Strings of a recording are data: they reach the page through the template, which escapes them, or compressed.
+//! The page of `spawnscope html`: one file with everything in it, which loads nothing and opens
+//! without a server. `frame` is the part that can be read without scripts. `launches`, `path` and
+//! `pack` make the data, and `bundle/` is the code that draws it, built from
+//! crates/spawnscope/html. Strings of a recording are data: they reach the page through the
+//! template, which escapes them, or compressed.
 
 mod difference;
 mod frame;
@@ -35,7 +37,8 @@ use crate::event::Nanos;
 
 /// Maximum number of rows of the timeline. If there are more launches, similar ones are merged.
 const MAX_ROWS: usize = 100_000;
-/// Up to this number of launches, times are stored in tenths of a microsecond, else in microseconds.
+/// Up to this number of launches, times are stored in tenths of a microsecond, else in
+/// microseconds.
 const MAX_PRECISE_LAUNCHES: usize = 5_000;
 /// A flame graph has this many columns. Boxes narrower than one column are omitted.
 const FLAME_COLUMNS: u64 = 4000;
@@ -64,13 +67,14 @@ pub struct Contents<'c, 'a> {
 }
 
 impl Contents<'_, '_> {
-    /// Returns the start of a launch. A launch that existed before, or whose start is unknown, starts with the recording.
+    /// Returns the start of a launch. A launch that existed before, or whose start is unknown,
+    /// starts with the recording.
     fn start(&self, index: u32) -> Nanos {
         self.forest.launches[index as usize].start().unwrap_or_default()
     }
 
-    /// Returns the end of a launch. A process that still runs lasts as long as the recording; any other launch without a known
-    /// end has no duration.
+    /// Returns the end of a launch. A process that still runs lasts as long as the recording; any
+    /// other launch without a known end has no duration.
     fn end(&self, index: u32) -> Nanos {
         let launch = &self.forest.launches[index as usize];
         let is_alive = launch.is_unfinished() || !launch.is_launch();

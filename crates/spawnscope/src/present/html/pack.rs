@@ -1,8 +1,11 @@
-//! The data of the page: columns of numbers and strings, compressed, as text that is safe inside an HTML element.
+//! The data of the page: columns of numbers and strings, compressed, as text that is safe inside an
+//! HTML element.
 //!
-//! Unpacked: the length of the header (4 bytes, little endian), the header (JSON), then the columns. A column is a sequence of LEB128
-//! numbers, and the header has its position: `"columns": {NAME: [offset, length in bytes, count, is_delta]}`. In a delta column, each number is
-//! the zigzag-encoded difference from the previous number. The strings are a column of lengths in bytes and a column of UTF-8.
+//! Unpacked: the length of the header (4 bytes, little endian), the header (JSON), then the
+//! columns. A column is a sequence of LEB128 numbers, and the header has its position: `"columns":
+//! {NAME: [offset, length in bytes, count, is_delta]}`. In a delta column, each number is the
+//! zigzag-encoded difference from the previous number. The strings are a column of lengths in bytes
+//! and a column of UTF-8.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -31,7 +34,8 @@ impl Pack {
         self.add_column(name, start, count, false);
     }
 
-    /// Adds a column of numbers as differences. It is smaller if each number is close to the previous one.
+    /// Adds a column of numbers as differences. It is smaller if each number is close to the
+    /// previous one.
     pub(super) fn add_deltas(&mut self, name: &str, numbers: impl IntoIterator<Item = u64>) {
         let (start, mut count, mut previous) = (self.bytes.len(), 0u64, 0u64);
         for number in numbers {
@@ -42,7 +46,8 @@ impl Pack {
         self.add_column(name, start, count, true);
     }
 
-    /// Returns the number of a string, and adds the string if it is new. The empty string has the number 0.
+    /// Returns the number of a string, and adds the string if it is new. The empty string has the
+    /// number 0.
     pub(super) fn text(&mut self, text: &str) -> u64 {
         self.texts.number_of(text)
     }

@@ -17,7 +17,8 @@ pub(super) struct Part {
     pub(super) position: Option<u32>,
 }
 
-/// Returns the parts of the path in order. If there are too many, all parts in a span of time become one, on the row with most of that time.
+/// Returns the parts of the path in order. If there are too many, all parts in a span of time
+/// become one, on the row with most of that time.
 pub(super) fn parts(stretches: &[Stretch], order: &Order) -> Vec<Part> {
     let parts = stretches.iter().map(|stretch| Part {
         start: stretch.start.0,
@@ -52,7 +53,8 @@ fn join_adjacent(parts: Vec<Part>) -> Vec<Part> {
     all
 }
 
-/// Divides the time into bins of this width, in nanoseconds. Each bin becomes a part on the row with most of its time.
+/// Divides the time into bins of this width, in nanoseconds. Each bin becomes a part on the row
+/// with most of its time.
 fn merge_into_bins(parts: &[Part], width: u64) -> Vec<Part> {
     let mut bins: Vec<Part> = Vec::new();
     let mut times: HashMap<Option<u32>, u64> = HashMap::new();

@@ -1,4 +1,5 @@
-//! The lab's report as one self-contained page: the plot of each experiment with an x axis, and the same text that a terminal shows.
+//! The lab's report as one self-contained page: the plot of each experiment with an x axis, and the
+//! same text that a terminal shows.
 
 use std::fmt::Write as _;
 

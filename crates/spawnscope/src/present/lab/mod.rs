@@ -1,4 +1,5 @@
-//! Renders the lab's results for people and programs: tables for terminals, JSON, and a page with plots.
+//! Renders the lab's results for people and programs: tables for terminals, JSON, and a page with
+//! plots.
 
 mod html;
 mod plot;

@@ -1,5 +1,6 @@
-//! Experiments with an x axis as SVG plots: a line for each series, with the intervals of its points. Plots have no title: the page has it.
-//! An SVG contains its style sheet, so that a plot that is copied out of its page keeps its look in a light and in a dark theme.
+//! Experiments with an x axis as SVG plots: a line for each series, with the intervals of its
+//! points. Plots have no title: the page has it. An SVG contains its style sheet, so that a plot
+//! that is copied out of its page keeps its look in a light and in a dark theme.
 
 use std::fmt::Write as _;
 
@@ -9,14 +10,16 @@ use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Outcome, Scale, Unit};
 use crate::present::text::width;
 
-/// The size of a plot without its legend, the width of the labels of the y axis, and the height of a line of text, in units of the SVG.
+/// The size of a plot without its legend, the width of the labels of the y axis, and the height of
+/// a line of text, in units of the SVG.
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 400.0;
 const LABELS: f64 = 70.0;
 const LINE: f64 = 21.0;
 /// The share of a logarithmic axis for zero and the gap after it.
 const ZERO_SHARE: f64 = 0.1;
-/// Colours of series for the light and for the dark theme. Readers with any colour vision deficiency can distinguish them.
+/// Colours of series for the light and for the dark theme. Readers with any colour vision
+/// deficiency can distinguish them.
 const COLOURS: [(&str, &str); 8] = [
     ("#0072b2", "#56b4e9"),
     ("#d55e00", "#e69f00"),

@@ -1,5 +1,6 @@
-//! The table of an experiment: one line per series and one column per x if there is a chart, otherwise one line per case. A figure is
-//! never cut; columns that do not fit are omitted, and a sentence names them.
+//! The table of an experiment: one line per series and one column per x if there is a chart,
+//! otherwise one line per case. A figure is never cut; columns that do not fit are omitted, and a
+//! sentence names them.
 
 use super::values::{cell_text, columns, figure, format_estimate, legend, noise, table_legend, title_and_unit};
 use crate::lab::harness::Estimate;
@@ -68,7 +69,8 @@ fn evenly_spaced(values: &[f64], max: usize) -> Vec<f64> {
     (0..count).map(|number| values[number * last / (count - 1).max(1)]).collect()
 }
 
-/// Returns a table with one line per case: its keys, the first measurement and its noise, and the other measurements.
+/// Returns a table with one line per case: its keys, the first measurement and its noise, and the
+/// other measurements.
 fn case_table(outcome: &Outcome) -> Table {
     let columns = columns(outcome);
     let (keys, measured): (Vec<&Column>, Vec<&Column>) = columns.iter().copied().partition(|column| column.is_key);

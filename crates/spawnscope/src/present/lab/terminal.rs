@@ -1,4 +1,5 @@
-//! The lab on a terminal: the list of experiments, the machine, each experiment, and the end of the output.
+//! The lab on a terminal: the list of experiments, the machine, each experiment, and the end of the
+//! output.
 
 use super::table::{self, INDENT};
 use super::values::{

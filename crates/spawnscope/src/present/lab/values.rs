@@ -25,7 +25,8 @@ pub(super) fn cell_text(row: &Row, column: &Column) -> String {
     }
 }
 
-/// Returns the columns of a table. Columns without a value in any row are omitted; a note mentions them.
+/// Returns the columns of a table. Columns without a value in any row are omitted; a note mentions
+/// them.
 pub(super) fn columns(outcome: &Outcome) -> Vec<&Column> {
     let shown = outcome
         .columns

@@ -1,4 +1,5 @@
-//! The ids of a trace: those in TRACEPARENT (W3C Trace Context), so that the command becomes part of its caller's trace, or new ones.
+//! The ids of a trace: those in TRACEPARENT (W3C Trace Context), so that the command becomes part
+//! of its caller's trace, or new ones.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -13,7 +14,8 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// Parses a TRACEPARENT: `00-TRACE-SPAN-FLAGS`, in lower-case hexadecimal. Returns `None` if it is invalid: the caller ignores it then.
+    /// Parses a TRACEPARENT: `00-TRACE-SPAN-FLAGS`, in lower-case hexadecimal. Returns `None` if it
+    /// is invalid: the caller ignores it then.
     pub fn parse(text: &str) -> Option<TraceContext> {
         let mut parts = text.trim().split('-');
         let [version] = parse_hex(parts.next()?)?;
@@ -25,7 +27,8 @@ impl TraceContext {
         is_valid.then_some(TraceContext { trace_id, parent: Some(parent), flags })
     }
 
-    /// Returns a new trace for a recording. Its ids are the same for each export of this recording, so that two exports do not become two traces.
+    /// Returns a new trace for a recording. Its ids are the same for each export of this recording,
+    /// so that two exports do not become two traces.
     pub fn for_recording(started_unix_ns: i64, command: &[Vec<u8>]) -> TraceContext {
         let mut trace_id = [0; 16];
         for (number, half) in (0u8..).zip(trace_id.chunks_mut(8)) {

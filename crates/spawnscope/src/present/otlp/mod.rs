@@ -1,5 +1,6 @@
-//! Writes the launches as an OpenTelemetry trace in OTLP/JSON: a span for each launch, with the attributes of the semantic conventions for
-//! CLI programs. `tree` decides which spans there are, `context` their ids. Ids are hexadecimal, and 64-bit numbers are strings.
+//! Writes the launches as an OpenTelemetry trace in OTLP/JSON: a span for each launch, with the
+//! attributes of the semantic conventions for CLI programs. `tree` decides which spans there are,
+//! `context` their ids. Ids are hexadecimal, and 64-bit numbers are strings.
 
 mod context;
 mod tree;
@@ -59,7 +60,8 @@ fn resource(contents: &Contents<'_, '_>, dropped: u64) -> Vec<Value> {
     attributes
 }
 
-/// Returns the start and the end of a launch, if both are known. The end of a running process is that of the recording.
+/// Returns the start and the end of a launch, if both are known. The end of a running process is
+/// that of the recording.
 fn lifetime(forest: &Forest<'_>, index: usize) -> Option<(Nanos, Nanos)> {
     let launch = &forest.launches[index];
     let unfinished = launch.is_unfinished().then_some(forest.end);
@@ -150,7 +152,8 @@ fn call_site_attributes(call_site: &CallSite) -> Vec<Value> {
     [file, line, function].into_iter().flatten().collect()
 }
 
-/// Returns the attributes of siblings that share a span. The call site is included only if it is the same for all of them.
+/// Returns the attributes of siblings that share a span. The call site is included only if it is
+/// the same for all of them.
 fn sibling_attributes(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Vec<Value> {
     let first = &forest.launches[node.launches[0]];
     let failed = node.launches.iter().filter(|index| error(forest.launches[**index].outcome).is_some());
@@ -168,7 +171,8 @@ fn sibling_attributes(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Ve
     attributes
 }
 
-/// Returns the phases as sums over the launches of a span. A phase that is unknown for one of them is omitted.
+/// Returns the phases as sums over the launches of a span. A phase that is unknown for one of them
+/// is omitted.
 fn phase_attributes(forest: &Forest<'_>, node: &Node) -> Vec<Value> {
     let attributes = Phase::ALL.into_iter().filter_map(|phase| {
         let times = node.launches.iter().map(|index| forest.launches[*index].phases.get(phase));

@@ -1,12 +1,13 @@
-//! Decides which spans a trace has. Viewers cannot show tens of thousands of spans. So if there are too many launches, similar siblings
-//! (launches of one program by the same span) become one span.
+//! Decides which spans a trace has. Viewers cannot show tens of thousands of spans. So if there are
+//! too many launches, similar siblings (launches of one program by the same span) become one span.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::analyze::Forest;
 use crate::analyze::model::launch::Command;
 
-/// Numbers of similar siblings that may have a span each. They are tried in this order until there are few enough spans.
+/// Numbers of similar siblings that may have a span each. They are tried in this order until there
+/// are few enough spans.
 const SIBLING_LIMITS: [usize; 7] = [usize::MAX, 1024, 256, 64, 16, 4, 1];
 
 /// A span: one launch, or similar siblings.
@@ -40,7 +41,8 @@ impl Tree {
         Tree { dropped, ..tree }
     }
 
-    /// Arranges the launches. If there are more than `sibling_limit` similar siblings, they become one span.
+    /// Arranges the launches. If there are more than `sibling_limit` similar siblings, they become
+    /// one span.
     fn aggregate(forest: &Forest<'_>, sibling_limit: usize, has_time: &impl Fn(usize) -> bool) -> Tree {
         let tops = [forest.roots.as_slice(), &forest.orphans].concat();
         let mut nodes: Vec<Node> = Vec::new();

@@ -58,7 +58,8 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
         trace.event(span.end, &end(track))
     }
 
-    /// Returns the beginning of the arrow to a launch: a moment on its parent's track, inside its parent's slice.
+    /// Returns the beginning of the arrow to a launch: a moment on its parent's track, inside its
+    /// parent's slice.
     fn fork(&self, index: usize, start: Nanos) -> Option<(Nanos, Message)> {
         let forest = self.contents.forest;
         let launch = &forest.launches[index];

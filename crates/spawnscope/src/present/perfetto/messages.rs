@@ -1,4 +1,5 @@
-//! The packets of a Perfetto trace as protobuf, with the field numbers of Perfetto's trace protos. Only the fields that `perfetto` needs.
+//! The packets of a Perfetto trace as protobuf, with the field numbers of Perfetto's trace protos.
+//! Only the fields that `perfetto` needs.
 
 use crate::event::Nanos;
 use crate::present::html::push_varint;
@@ -13,7 +14,8 @@ const REALTIME: u64 = 1;
 const BOOTTIME: u64 = 6;
 /// `ChildTracksOrdering.EXPLICIT`: by `sibling_order_rank`.
 const EXPLICIT: u64 = 3;
-/// `SiblingMergeBehavior.SIBLING_MERGE_BEHAVIOR_NONE`: by default, the UI merges siblings of the same name.
+/// `SiblingMergeBehavior.SIBLING_MERGE_BEHAVIOR_NONE`: by default, the UI merges siblings of the
+/// same name.
 const NO_MERGING: u64 = 2;
 /// `TrackEvent.Type`
 const SLICE_BEGIN: u64 = 1;
@@ -57,7 +59,8 @@ impl Message {
     }
 }
 
-/// A `TracePacket` as a field of the trace. A trace is a message with a single repeated field, so packets can be written one after another.
+/// A `TracePacket` as a field of the trace. A trace is a message with a single repeated field, so
+/// packets can be written one after another.
 pub(super) fn packet(contents: &Message) -> Vec<u8> {
     Message::default().message(1, contents).0
 }
@@ -79,7 +82,8 @@ pub(super) fn event_packet(at: Nanos, event: &Message) -> Message {
     Message::default().number(8, at.0).number(10, SEQUENCE).message(11, event)
 }
 
-/// `TrackDescriptor`. A track with a process or a thread would not be nested: Perfetto ignores the parent of such a track.
+/// `TrackDescriptor`. A track with a process or a thread would not be nested: Perfetto ignores the
+/// parent of such a track.
 pub(super) fn track(uuid: u64, name: &str) -> Message {
     Message::default().number(1, uuid).text(2, name)
 }

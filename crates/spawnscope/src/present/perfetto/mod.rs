@@ -1,5 +1,6 @@
-//! Writes a Perfetto trace: one group with the critical path and, nested by parent, the launches. `tracks` decides which launches share a
-//! track, `launches` draws them, `messages` defines the protobuf messages.
+//! Writes a Perfetto trace: one group with the critical path and, nested by parent, the launches.
+//! `tracks` decides which launches share a track, `launches` draws them, `messages` defines the
+//! protobuf messages.
 
 mod launches;
 mod messages;
@@ -16,7 +17,8 @@ use crate::analyze::explain::report::{Report, Spent};
 use crate::analyze::path::critical_path::{Charge, Stretch};
 use crate::event::Nanos;
 
-/// Maximum width of names, in columns. Longer names are of no use in a timeline, and would make traces of long command lines huge.
+/// Maximum width of names, in columns. Longer names are of no use in a timeline, and would make
+/// traces of long command lines huge.
 const NAME_COLUMNS: usize = 200;
 /// The id of the track that groups all others. Track 0 belongs to Perfetto.
 const ROOT: u64 = 1;
@@ -33,7 +35,8 @@ pub struct Contents<'c, 'a> {
     pub run_queue: &'c [Nanos],
 }
 
-/// Writes the whole trace. Time zero is the start of the recording; the UI shows wall-clock time from the clock snapshot.
+/// Writes the whole trace. Time zero is the start of the recording; the UI shows wall-clock time
+/// from the clock snapshot.
 pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>) -> io::Result<()> {
     let mut trace = Trace(out);
     let forest = contents.forest;
@@ -88,7 +91,8 @@ fn verdict_and_totals(report: &Report) -> String {
     sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the description of a track of launches. Tracks are in order of creation, so their position is their rank.
+/// Returns the description of a track of launches. Tracks are in order of creation, so their
+/// position is their rank.
 fn launch_track(forest: &Forest<'_>, shared: &Track, uuid: u64) -> Message {
     let launch = &forest.launches[shared.first_launch];
     let name = if shared.launches > 1 {

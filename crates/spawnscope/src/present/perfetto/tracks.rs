@@ -1,5 +1,6 @@
-//! Decides on which track each launch is drawn. The tracks of a launch's children are nested below its own, in order of creation. Launches
-//! of one program by one parent share tracks where they do not overlap in time, so that a loop takes few tracks.
+//! Decides on which track each launch is drawn. The tracks of a launch's children are nested below
+//! its own, in order of creation. Launches of one program by one parent share tracks where they do
+//! not overlap in time, so that a loop takes few tracks.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -9,10 +10,11 @@ use crate::analyze::model::launch::{Command, Launch};
 use crate::analyze::model::pieces::Piece;
 use crate::event::Nanos;
 
-/// Maximum number of siblings of one program that each have a separate track because they launch others. If there are more, they share
-/// tracks.
+/// Maximum number of siblings of one program that each have a separate track because they launch
+/// others. If there are more, they share tracks.
 const MAX_LAUNCHERS: u32 = 16;
-/// Maximum depth of nested tracks. The tracks of children below this depth are beside their parents' tracks.
+/// Maximum depth of nested tracks. The tracks of children below this depth are beside their
+/// parents' tracks.
 const MAX_DEPTH: u32 = 40;
 
 #[derive(Debug)]
@@ -29,7 +31,8 @@ pub(super) struct Track {
 pub(super) struct Tracks {
     /// All tracks. A parent precedes its children, and siblings are in order of creation.
     pub(super) all: Vec<Track>,
-    /// The track of each launch. `None` for a launch whose time is unknown and that launched nothing.
+    /// The track of each launch. `None` for a launch whose time is unknown and that launched
+    /// nothing.
     pub(super) track_of: Vec<Option<u32>>,
     /// The interval in which each launch is drawn, if known.
     pub(super) spans: Vec<Option<Span>>,
@@ -47,7 +50,8 @@ impl Span {
         let unfinished = launch.is_unfinished().then_some(forest.end);
         let (start, end) = (launch.start()?, unfinished.or_else(|| launch.end())?);
         let pieces = launch.pieces(Some(forest.end));
-        // Phases are clipped if two CPUs disagree about the order of events; the span must still enclose them all.
+        // Phases are clipped if two CPUs disagree about the order of events; the span must still
+        // enclose them all.
         let start = pieces.first().map_or(start, |first| first.start.min(start));
         let end = pieces.last().map_or(end, |last| last.end.max(end)).max(start);
         Some((Span { start, end }, pieces))
@@ -69,7 +73,8 @@ impl Tracks {
         tracks
     }
 
-    /// Places launches with the same parent track on new tracks. Returns the children of the launches on each new track.
+    /// Places launches with the same parent track on new tracks. Returns the children of the
+    /// launches on each new track.
     fn place_siblings(
         &mut self,
         forest: &Forest<'_>,
@@ -147,8 +152,8 @@ struct Lanes {
 }
 
 impl Lanes {
-    /// Takes the topmost track that is free at an instant, if there is one. Slices that only touch would be nested if both were empty, so a
-    /// track becomes free after the end of its last slice.
+    /// Takes the topmost track that is free at an instant, if there is one. Slices that only touch
+    /// would be nested if both were empty, so a track becomes free after the end of its last slice.
     fn take_free_at(&mut self, at: Nanos) -> Option<u32> {
         while let Some(Reverse((end, track))) = self.busy.peek().copied() {
             if end >= at {

@@ -1,4 +1,5 @@
-//! Details of the selected row: the latest launches of a command with their phases, or a process with its arguments and its parent.
+//! Details of the selected row: the latest launches of a command with their phases, or a process
+//! with its arguments and its parent.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -23,7 +24,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Scre
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-/// Returns two lines for each of the latest launches of the selected command: its arguments, and its phases.
+/// Returns two lines for each of the latest launches of the selected command: its arguments, and
+/// its phases.
 fn command_lines<'a>(view: &View, width: usize, status: &ScreenStatus<'_>) -> Vec<Line<'a>> {
     let commands = view.commands();
     let Some(command) = commands.get(view.selected()) else {

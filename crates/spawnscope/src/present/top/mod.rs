@@ -1,5 +1,6 @@
-//! Draws the live view of `top` with ratatui: a title with the rate of launches, the list of commands or the tree of processes, details of
-//! the selected row, and the keys. Texts of other programs are escaped. Colours are the 16 that terminals map to their theme.
+//! Draws the live view of `top` with ratatui: a title with the rate of launches, the list of
+//! commands or the tree of processes, details of the selected row, and the keys. Texts of other
+//! programs are escaped. Colours are the 16 that terminals map to their theme.
 
 mod details;
 mod view;

@@ -1,5 +1,5 @@
-//! The state of the live view: list or tree, order, filter, pause, and a selection that stays on its row. Only keys and new snapshots
-//! change it.
+//! The state of the live view: list or tree, order, filter, pause, and a selection that stays on
+//! its row. Only keys and new snapshots change it.
 
 use std::cmp::Ordering;
 
@@ -164,8 +164,8 @@ impl View {
         }
     }
 
-    /// Selects the parent of the selected process, or of the latest launch of the selected command, in the tree. Does nothing if the
-    /// parent has ended.
+    /// Selects the parent of the selected process, or of the latest launch of the selected command,
+    /// in the tree. Does nothing if the parent has ended.
     fn jump_to_parent(&mut self) {
         let index = self.selected();
         let parent = match self.mode {

@@ -1,5 +1,5 @@
-//! Edits of adjacent statements that call one program in the same way: one call gets the operands of all. Several `sed -i` of one file become one
-//! with all scripts, also if a loop makes them.
+//! Edits of adjacent statements that call one program in the same way: one call gets the operands
+//! of all. Several `sed -i` of one file become one with all scripts, also if a loop makes them.
 
 use super::around::{first_of_list, is_certain, run_around};
 use super::shell::FoundCall;

@@ -1,6 +1,8 @@
-//! Edits of loops that ask a program in each round: `x=$(program "$f")`, `if grep -q a "$f"` or `x=$(echo "$y" | filter)`. One call answers all
-//! rounds, and the loop reads its lines from a here-document. So the loop stays in its shell, with its variables. Words may fail one by one:
-//! unless the call for all of them succeeds and prints one line for each, every round asks for itself.
+//! Edits of loops that ask a program in each round: `x=$(program "$f")`, `if grep -q a "$f"` or
+//! `x=$(echo "$y" | filter)`. One call answers all rounds, and the loop reads its lines from a
+//! here-document. So the loop stays in its shell, with its variables. Words may fail one by one:
+//! unless the call for all of them succeeds and prints one line for each, every round asks for
+//! itself.
 
 use std::ops::Range;
 
@@ -18,7 +20,8 @@ use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Script, Word, identifiers, names};
 use crate::patterns::words::{Words, contains};
 
-/// Programs that do not read their input, and print the same each time, so that a list of words may be asked for twice.
+/// Programs that do not read their input, and print the same each time, so that a list of words may
+/// be asked for twice.
 const PRINT_WITHOUT_INPUT: Words = Words("basename dirname echo expr find git ls printf seq");
 /// Commands after which the other answers of a loop would not be read, or read too late.
 const LEAVE_THE_ROUND: Words = Words("break continue exit return");
@@ -60,7 +63,8 @@ pub(super) fn of_one_call(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Res
     }
 }
 
-/// Whether code prints the same if it is executed twice: it only reads, and not from its standard input.
+/// Whether code prints the same if it is executed twice: it only reads, and not from its standard
+/// input.
 fn is_repeatable(script: &Script<'_>, range: &Range<usize>) -> bool {
     let is_head = |command: usize| {
         script.node(command).parent.and_then(|pipeline| script.children(pipeline).next()) == Some(command)
@@ -129,7 +133,8 @@ impl<'t> Question<'_, '_, 't> {
         Ok(format!("{before}{} do {body}; done{after}", header.trim_end()))
     }
 
-    /// Returns the assignments with which a loop counts until a test of its header fails: `i=$((i + 1))`. Empty for other loops.
+    /// Returns the assignments with which a loop counts until a test of its header fails: `i=$((i +
+    /// 1))`. Empty for other loops.
     fn steps(&self) -> Vec<Range<usize>> {
         let script = self.call.script;
         let header = self.around.header(script);
@@ -154,7 +159,8 @@ impl<'t> Question<'_, '_, 't> {
         steps.collect::<Option<Vec<_>>>().unwrap_or_default().into_iter().flatten().collect()
     }
 
-    /// Returns the code before and after a loop from which it reads lines, if it can be executed twice: `find . |`, `<FILE`, `< <(find .)`.
+    /// Returns the code before and after a loop from which it reads lines, if it can be executed
+    /// twice: `find . |`, `<FILE`, `< <(find .)`.
     fn input(&self) -> Result<(String, String), EditRefusal> {
         let script = self.call.script;
         let node = &script.node(self.around.node).range;
@@ -217,7 +223,8 @@ impl<'t> Question<'_, '_, 't> {
         self.around.body.end + b"done".len()
     }
 
-    /// Returns the call for all words of the loop, and what checks that each has an answer of one line: `stat -c %s *`.
+    /// Returns the call for all words of the loop, and what checks that each has an answer of one
+    /// line: `stat -c %s *`.
     fn about_words(&self) -> Result<String, EditRefusal> {
         let (script, call) = (self.call.script, self.call);
         let each = self.each_line()?;
@@ -263,7 +270,8 @@ impl<'t> Question<'_, '_, 't> {
         ))
     }
 
-    /// Returns code that keeps the answers to a call about a number of words, and fails unless each has one.
+    /// Returns code that keeps the answers to a call about a number of words, and fails unless each
+    /// has one.
     fn checked(&self, each: &LineEach, call: &str, number: &str, quote: char) -> String {
         // No match is an answer of grep.
         let status = if self.call.rewrite.program == b"grep" { " || [ $? -eq 1 ]" } else { "" };
@@ -319,7 +327,8 @@ impl<'t> Question<'_, '_, 't> {
         simple.words.iter().map(Word::literal).collect()
     }
 
-    /// Returns the loop that prints all texts, and the filters: `for i in 1 2; do echo "$i"; done | bc`.
+    /// Returns the loop that prints all texts, and the filters: `for i in 1 2; do echo "$i"; done |
+    /// bc`.
     fn about_text(&self, text: &Word<'t>) -> Result<String, EditRefusal> {
         let (script, call) = (self.call.script, self.call);
         if call.pipeline.last() != Some(&call.command) || !is_one_line(script, text) {
@@ -360,13 +369,15 @@ impl<'t> Question<'_, '_, 't> {
         if !source.iter().any(|byte| b"/%(^".contains(byte)) || !call.pipeline.iter().any(is_bc) {
             return Ok(format!("{} | {filters}", self.rounds(source, echo)?));
         }
-        // bc prints nothing for an error, such as a division by zero. A mark shows where each answer ends.
+        // bc prints nothing for an error, such as a division by zero. A mark shows where each
+        // answer ends.
         refuse_if(call.rewrite.program != b"bc" || call.pipeline.len() > 2, "bc may print nothing")?;
         let marked = self.rounds(source, &format!("{echo}; echo 'print \"#\\n\"'"))?;
         Ok(format!("{marked} | {filters} | awk '$0 == \"#\" {{ print line; line = \"\"; next }} {{ line = $0 }}'"))
     }
 
-    /// Returns the statements before the question that a text depends on. They must only assign, and nothing else may change the text.
+    /// Returns the statements before the question that a text depends on. They must only assign,
+    /// and nothing else may change the text.
     fn assignments_for(&self, text: &[u8]) -> Result<Vec<Range<usize>>, EditRefusal> {
         let script = self.call.script;
         let start = script.node(self.statement).range.start;
@@ -400,7 +411,8 @@ impl<'t> Question<'_, '_, 't> {
         }
     }
 
-    /// Returns the changes: the loop reads each answer from a here-document. `may_lack`: if that has none, the round asks for itself.
+    /// Returns the changes: the loop reads each answer from a here-document. `may_lack`: if that
+    /// has none, the round asks for itself.
     fn document(&self, question: &str, may_lack: bool) -> Result<Vec<Splice>, EditRefusal> {
         let script = self.call.script;
         let line_end = self.line_end()?;
@@ -422,7 +434,8 @@ impl<'t> Question<'_, '_, 't> {
         Ok(splices)
     }
 
-    /// Returns the end of the line on which the loop ends, if the loop is a statement that ends there.
+    /// Returns the end of the line on which the loop ends, if the loop is a statement that ends
+    /// there.
     fn line_end(&self) -> Result<usize, EditRefusal> {
         let (script, node) = (self.call.script, self.around.node);
         let end = script.node(node).range.end;

@@ -269,7 +269,8 @@ pub(super) fn list_of(script: &Script<'_>, command: usize) -> Option<usize> {
     (is_list && script.children(list).next() == Some(pipeline)).then_some(list)
 }
 
-/// Returns the adjacent statements around one of them that `of` knows, and of which each is like the next.
+/// Returns the adjacent statements around one of them that `of` knows, and of which each is like
+/// the next.
 pub(super) fn run_around<T: Copy>(
     script: &Script<'_>,
     own: usize,
@@ -285,7 +286,8 @@ pub(super) fn run_around<T: Copy>(
     Some(run.iter().flatten().copied().collect())
 }
 
-/// Inserts commands at the beginning of a statement: as a line of their own, if the statement begins its line.
+/// Inserts commands at the beginning of a statement: as a line of their own, if the statement
+/// begins its line.
 pub(super) fn insertion_at(text: &[u8], at: usize, commands: &str) -> Splice {
     let indentation = &text[line_start(text, at)..at];
     let is_at_start = indentation.iter().all(|byte| matches!(byte, b' ' | b'\t'));

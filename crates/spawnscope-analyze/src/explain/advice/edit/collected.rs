@@ -1,5 +1,6 @@
-//! Edits of loops that do more than to call one program: bash collects the arguments in an array, and one call gets all of them after the loop.
-//! The calls that follow it in the loop go there, too, so that their order stays.
+//! Edits of loops that do more than to call one program: bash collects the arguments in an array,
+//! and one call gets all of them after the loop. The calls that follow it in the loop go there,
+//! too, so that their order stays.
 
 use std::ops::Range;
 

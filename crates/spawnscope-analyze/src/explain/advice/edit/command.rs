@@ -1,4 +1,5 @@
-//! Commands as programs in Python and Perl write them: words of plain text and of code. `python` and `perl` read them, `library` replaces them.
+//! Commands as programs in Python and Perl write them: words of plain text and of code. `python`
+//! and `perl` read them, `library` replaces them.
 
 use std::ops::Range;
 
@@ -37,7 +38,8 @@ pub(super) enum Usage {
     Checked,
     /// A condition that is true if the command fails.
     Negated,
-    /// A text without the newline at its end; with blanks removed at both ends; as it was printed; and as bytes.
+    /// A text without the newline at its end; with blanks removed at both ends; as it was printed;
+    /// and as bytes.
     Line,
     Trimmed,
     Text,

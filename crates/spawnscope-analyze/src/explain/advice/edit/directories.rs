@@ -1,5 +1,6 @@
-//! Edits of code that makes a directory each time: `mkdir -p $(dir $@)` in a recipe becomes an order-only prerequisite, which make checks without a
-//! launch. A shell tests first whether the directory exists.
+//! Edits of code that makes a directory each time: `mkdir -p $(dir $@)` in a recipe becomes an
+//! order-only prerequisite, which make checks without a launch. A shell tests first whether the
+//! directory exists.
 
 use super::around::first_of_list;
 use super::shell::FoundCall;
@@ -65,7 +66,8 @@ pub(super) fn tested(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusa
     })
 }
 
-/// Returns what is before the command of a recipe line that only makes the directory of the target: `@`.
+/// Returns what is before the command of a recipe line that only makes the directory of the target:
+/// `@`.
 fn prefix_of(line: &[u8]) -> Option<&[u8]> {
     let line = line.trim_ascii();
     let (prefix, command) = line.split_at(line.iter().take_while(|byte| b"@-+ ".contains(byte)).count());

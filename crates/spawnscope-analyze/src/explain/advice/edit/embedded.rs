@@ -1,5 +1,6 @@
-//! Edits of shell code in other files: recipes of makefiles, and scripts of `package.json`. The code is read as the shell gets it: in a recipe, `$$` is
-//! `$`, and what make expands is a variable with an unknown value; in a string of JSON, `\"` is a quote. The changes are translated back.
+//! Edits of shell code in other files: recipes of makefiles, and scripts of `package.json`. The
+//! code is read as the shell gets it: in a recipe, `$$` is `$`, and what make expands is a variable
+//! with an unknown value; in a string of JSON, `\"` is a quote. The changes are translated back.
 
 use std::ops::Range;
 
@@ -120,7 +121,8 @@ impl<'t> Code<'t> {
     }
 }
 
-/// Returns the length of an expansion of make: `$@`, `$(NAME)`. `None` if its end is not in the same line.
+/// Returns the length of an expansion of make: `$@`, `$(NAME)`. `None` if its end is not in the
+/// same line.
 fn expansion(text: &[u8]) -> Option<usize> {
     let line = text.split(|byte| *byte == b'\n').next()?;
     let is_call = matches!(line.get(1)?, b'(' | b'{');

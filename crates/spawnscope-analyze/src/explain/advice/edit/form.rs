@@ -1,4 +1,5 @@
-//! The code that replaces a call in a shell script, as a template in which the words of the call are inserted.
+//! The code that replaces a call in a shell script, as a template in which the words of the call
+//! are inserted.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +8,18 @@ use super::shell::ShellRewrite;
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::Simple;
 
-/// What replaces a call. In templates, `{1}` is the first argument as it is written in the script, `{#1}` the same as a number in arithmetic, `{@1}` without its `@`,
-/// `{x}` the text that the program reads, and `{y}` the variable that gets the result.
+/// What replaces a call. In templates, `{1}` is the first argument as it is written in the script,
+/// `{#1}` the same as a number in arithmetic, `{@1}` without its `@`, `{x}` the text that the
+/// program reads, and `{y}` the variable that gets the result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::explain::advice) enum Form {
-    /// Expansions of one operand, each of the result of the one before: `%/*` for `${p%/*}`. `{v}` stands for the variable.
+    /// Expansions of one operand, each of the result of the one before: `%/*` for `${p%/*}`. `{v}`
+    /// stands for the variable.
     Steps { operand: Operand, steps: Vec<String> },
     /// A word for one line of text, which replaces `$( )` or is printed.
     Word(String),
-    /// A word for any text, which replaces `$( )` only: printed, it would lose its last newlines and zero bytes.
+    /// A word for any text, which replaces `$( )` only: printed, it would lose its last newlines
+    /// and zero bytes.
     Captured(String),
     /// A command that sets a variable.
     Statement(String),
@@ -111,7 +115,8 @@ impl Form {
         }
     }
 
-    /// Returns the form with an expansion in place of its recorded value. `None` where the value is not a text of its own.
+    /// Returns the form with an expansion in place of its recorded value. `None` where the value is
+    /// not a text of its own.
     pub(super) fn with_expansion(&self, value: &str, expansion: &str) -> Option<Form> {
         match self {
             Form::Steps { operand, steps } => {
@@ -137,7 +142,8 @@ impl Form {
         !self.texts().is_empty()
     }
 
-    /// Whether the new code contains the word of a call with this number, from 1. `count` is the number of words.
+    /// Whether the new code contains the word of a call with this number, from 1. `count` is the
+    /// number of words.
     pub(super) fn has_word(&self, number: usize, count: usize) -> bool {
         let is_operand = match self {
             Form::Steps { operand: Operand::First, .. } => number == 1,
@@ -162,8 +168,8 @@ pub(super) fn expansion(variable: &str, step: &str) -> String {
     format!("${{{variable}{}}}", step.replace("{v}", variable))
 }
 
-/// Returns the new code for the words of a call. They are those of the recorded calls, apart from the variables in them: a variable in a script of
-/// sed is also in the new code, as a text.
+/// Returns the new code for the words of a call. They are those of the recorded calls, apart from
+/// the variables in them: a variable in a script of sed is also in the new code, as a text.
 pub(super) fn form_for(rewrite: &ShellRewrite, simple: &Simple<'_>) -> Result<Form, EditRefusal> {
     let count = simple.words.len() - 1;
     let mut words = simple.words.iter().enumerate().skip(1);

@@ -1,4 +1,5 @@
-//! For `fuzz/`: makes an edit of a text as if calls in it had been recorded, and checks what must hold for every edit.
+//! For `fuzz/`: makes an edit of a text as if calls in it had been recorded, and checks what must
+//! hold for every edit.
 
 use super::makefile::MakeRewrite;
 use super::python::PythonRewrite;

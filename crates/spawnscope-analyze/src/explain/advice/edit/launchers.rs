@@ -107,8 +107,8 @@ fn looped(
     Ok(vec![splice(range, text)])
 }
 
-/// Returns code with a variable in place of the parameter or the placeholder. It must do the same when it is
-/// repeated in one shell.
+/// Returns code with a variable in place of the parameter or the placeholder. It must do the same
+/// when it is repeated in one shell.
 fn with_variable(code: &[u8], file: &str, placeholder: Option<&[u8]>, parameter: u8) -> Result<Vec<u8>, EditRefusal> {
     let Some(script) = Script::parse(code) else {
         return refuse("the shell code has syntax that Spawnscope does not read");

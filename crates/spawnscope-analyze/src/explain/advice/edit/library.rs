@@ -1,5 +1,6 @@
-//! Edits of Python and Perl programs that launch small programs: the standard library does their work. One table (`library.tsv`) has the code of both
-//! languages; `python` and `perl` find the launches.
+//! Edits of Python and Perl programs that launch small programs: the standard library does their
+//! work. One table (`library.tsv`) has the code of both languages; `python` and `perl` find the
+//! launches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;

@@ -21,7 +21,8 @@ pub(super) enum LineEach {
 }
 
 impl LineEach {
-    /// Returns how a call prints one line for its last operand. `arguments` are without the program.
+    /// Returns how a call prints one line for its last operand. `arguments` are without the
+    /// program.
     pub(super) fn of(program: &[u8], arguments: &[&[u8]]) -> Option<LineEach> {
         let has_format =
             arguments.iter().any(|argument| argument.starts_with(b"-c") || argument.starts_with(b"--format"));
@@ -39,7 +40,8 @@ impl LineEach {
         }
     }
 
-    /// Returns how a grep prints the number of lines that it finds in its last operand, instead of its exit status.
+    /// Returns how a grep prints the number of lines that it finds in its last operand, instead of
+    /// its exit status.
     pub(super) fn of_condition(arguments: &[&[u8]]) -> Option<LineEach> {
         let (at, letters, rest) = match arguments {
             [option, rest @ .., _, _] if option.len() > 1 && option.starts_with(b"-") => (1, &option[1..], rest),
@@ -91,7 +93,8 @@ pub(super) fn keeps_number(words: &[Vec<u8>]) -> bool {
     FILTERS.iter().any(|filter| words.join(&b' ') == filter.as_bytes())
 }
 
-/// Whether a filter prints one line for each line that it reads. `words` begin with the program, `text` is the code of the line.
+/// Whether a filter prints one line for each line that it reads. `words` begin with the program,
+/// `text` is the code of the line.
 pub(in crate::explain::advice) fn answers_each_line(words: &[Vec<u8>], text: &[u8]) -> bool {
     let Some((program, arguments)) = words.split_first() else { return false };
     let has = |part: &[u8]| arguments.iter().any(|word| contains(word, part));

@@ -1,5 +1,6 @@
-//! Edits of loops that search one file again and again: the shell reads the file once, before the loop. `sed -n "${i}p" FILE` becomes an element of
-//! an array, `grep -q "$word" FILE` a pattern. Numbers of `seq` become those of the shell.
+//! Edits of loops that search one file again and again: the shell reads the file once, before the
+//! loop. `sed -n "${i}p" FILE` becomes an element of an array, `grep -q "$word" FILE` a pattern.
+//! Numbers of `seq` become those of the shell.
 
 use super::around::{Around, is_used_outside, loops_around, only_reads};
 use super::many::is_kept;
@@ -24,7 +25,8 @@ pub(super) fn lookup(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusa
     }
 }
 
-/// Replaces `grep -q WORD FILE` of another file each time: the shell reads it itself, as the recorded calls were short.
+/// Replaces `grep -q WORD FILE` of another file each time: the shell reads it itself, as the
+/// recorded calls were short.
 fn in_small_file(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     match call.simple.words.last().filter(|_| is_condition(call) && !call.rewrite.has_errors) {
         Some(file) => condition_on_head(call, file, None),
@@ -53,7 +55,8 @@ fn outermost<'t>(call: &FoundCall<'_, 't>, file: &Word<'t>) -> Result<Around<'t>
     same.ok_or_else(|| EditRefusal("the call is not in a loop that only reads".to_owned()))
 }
 
-/// Calls that print one line of a file: the words before its number, what is around the number, and whether `tail -n 1` follows.
+/// Calls that print one line of a file: the words before its number, what is around the number, and
+/// whether `tail -n 1` follows.
 const PRINT_A_LINE: [(&[&str], [&str; 2], bool); 6] = [
     (&["sed", "-n"], ["", "p"], false),
     (&["sed"], ["", "q;d"], false),
@@ -154,7 +157,8 @@ fn head_of<'s, 't>(call: &FoundCall<'s, 't>) -> Option<(&'s Word<'t>, i64)> {
     count.parse().ok().filter(|count| (1..1000).contains(count)).map(|count| (file, count))
 }
 
-/// Replaces `head -n 3 FILE | grep -q WORD`, or `grep -q WORD FILE`: the shell reads these lines itself.
+/// Replaces `head -n 3 FILE | grep -q WORD`, or `grep -q WORD FILE`: the shell reads these lines
+/// itself.
 fn condition_on_head(
     call: &FoundCall<'_, '_>,
     file: &Word<'_>,
@@ -216,7 +220,8 @@ fn condition(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     Ok(splices)
 }
 
-/// Replaces `echo "$x" | grep -q WORD`, also if the word is a member of a list: `grep -qE "(^|:)$1(:|$)"`.
+/// Replaces `echo "$x" | grep -q WORD`, also if the word is a member of a list: `grep -qE
+/// "(^|:)$1(:|$)"`.
 fn condition_on_text(call: &FoundCall<'_, '_>, fed: &Word<'_>) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
     let is_alone = call.pipeline.len() == 2 && call.pipeline[1] == call.command && is_quiet_grep(call);
@@ -272,7 +277,8 @@ impl Searched {
     }
 }
 
-/// Returns what a grep looks for if all recorded calls looked for a text without special characters.
+/// Returns what a grep looks for if all recorded calls looked for a text without special
+/// characters.
 fn searched(call: &FoundCall<'_, '_>) -> Option<Searched> {
     let words = &call.simple.words[1..];
     let at = words.len().checked_sub(if call.pipeline.len() > 1 || call.fed.is_some() { 1 } else { 2 })?;
@@ -380,7 +386,8 @@ fn number(word: &Word<'_>) -> Option<i64> {
     name(&word.literal()?).parse().ok()
 }
 
-/// Replaces the header of a loop over numbers up to the value of a variable. Without a first number, it is 1.
+/// Replaces the header of a loop over numbers up to the value of a variable. Without a first
+/// number, it is 1.
 fn counted(
     call: &FoundCall<'_, '_>,
     node: usize,

@@ -1,4 +1,5 @@
-//! Functions of make in place of `$(shell ...)`: make itself can do what `basename`, `dirname` and short filters do with one word.
+//! Functions of make in place of `$(shell ...)`: make itself can do what `basename`, `dirname` and
+//! short filters do with one word.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -7,7 +8,8 @@ use super::makefile::{call_at, can_be};
 use super::{Splice, splice};
 use crate::explain::advice::phrases::name;
 
-/// Returns the changes of all calls whose recorded commands a function does exactly, and these commands.
+/// Returns the changes of all calls whose recorded commands a function does exactly, and these
+/// commands.
 pub(super) fn splices(commands: &BTreeSet<Vec<u8>>, text: &[u8]) -> (Vec<Splice>, BTreeSet<Vec<u8>>) {
     let (mut splices, mut replaced): (Vec<Splice>, BTreeSet<Vec<u8>>) = (Vec::new(), BTreeSet::new());
     let starts = (0..text.len()).filter(|at| {
@@ -73,7 +75,8 @@ impl Function {
     }
 }
 
-/// Splits code into words, without quotes. What make expands stays whole. `None` for syntax of the shell other than `|`.
+/// Splits code into words, without quotes. What make expands stays whole. `None` for syntax of the
+/// shell other than `|`.
 fn words(code: &[u8]) -> Option<Vec<String>> {
     let mut words: Vec<Vec<u8>> = vec![Vec::new()];
     let (mut at, mut quote) = (0, None);
@@ -124,7 +127,8 @@ fn function(written: &[String]) -> Option<Function> {
     }
 }
 
-/// Whether a text means itself in the arguments of functions, in patterns of sed, and in those of make.
+/// Whether a text means itself in the arguments of functions, in patterns of sed, and in those of
+/// make.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./+@=:".contains(&byte))
 }

@@ -1,4 +1,5 @@
-//! Edits of makefiles: a variable that is defined with `=` as the output of a command becomes one that is evaluated once, with `:=`.
+//! Edits of makefiles: a variable that is defined with `=` as the output of a command becomes one
+//! that is evaluated once, with `:=`.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,8 @@ use crate::patterns::words::Words;
 /// Commands whose output make read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::explain::advice) struct MakeRewrite {
-    /// The texts of the commands, as the shell got them, or the words of commands that make executed directly, joined by blanks.
+    /// The texts of the commands, as the shell got them, or the words of commands that make
+    /// executed directly, joined by blanks.
     pub(in crate::explain::advice) commands: BTreeSet<Vec<u8>>,
     /// Those that may print something else the next time.
     pub(in crate::explain::advice) unstable: BTreeSet<Vec<u8>>,
@@ -151,7 +153,8 @@ pub(super) fn call_at(text: &[u8], at: usize) -> Option<&[u8]> {
     None
 }
 
-/// Whether make may have executed a command for this text. make replaces variables, and removes quotes if it needs no shell.
+/// Whether make may have executed a command for this text. make replaces variables, and removes
+/// quotes if it needs no shell.
 pub(super) fn can_be(text: &[u8], command: &[u8]) -> bool {
     let command = plain(command);
     let mut rest = &command[..];
@@ -259,7 +262,8 @@ fn is_set_for_a_target(makefile: &[u8], variable: &[u8]) -> bool {
     })
 }
 
-/// Whether a recipe names a file, and so may write it. A word that may also be the name of a program must be where output goes.
+/// Whether a recipe names a file, and so may write it. A word that may also be the name of a
+/// program must be where output goes.
 fn is_in_recipe(makefile: &[u8], file: &[u8]) -> bool {
     let is_name = file.iter().any(|byte| b"./".contains(byte) || byte.is_ascii_uppercase());
     makefile.split(|byte| *byte == b'\n').filter_map(recipe_of).any(|recipe| {

@@ -162,7 +162,8 @@ fn xargs(call: &FoundCall<'_, '_>, position: usize, xargs: &str) -> Result<Strin
     Ok(format!("{xargs} {before}{}", name(script.source(&(word.end..range.end)))))
 }
 
-/// Prints the computed inputs in the loop, which are the words at these positions, and passes them to one reader after it.
+/// Prints the computed inputs in the loop, which are the words at these positions, and passes them
+/// to one reader after it.
 pub(super) fn through_pipe(
     call: &FoundCall<'_, '_>,
     around: &Around<'_>,
@@ -275,7 +276,8 @@ fn check_variable(
     Ok(())
 }
 
-/// Returns the directory of a last word that is a file there with the name of the word before it: `d/` for `cp "$f" d/"${f##*/}"`.
+/// Returns the directory of a last word that is a file there with the name of the word before it:
+/// `d/` for `cp "$f" d/"${f##*/}"`.
 pub(super) fn directory_of(call: &FoundCall<'_, '_>, command: usize) -> Option<String> {
     let words = &call.script.simple(command)?.words;
     let is_known =
@@ -298,7 +300,8 @@ pub(super) fn directory_of(call: &FoundCall<'_, '_>, command: usize) -> Option<S
     (is_plain && call.rewrite.calls.iter().all(has_name)).then(|| format!("{directory}{quote}"))
 }
 
-/// Checks that what follows the files is a directory, for programs that have a destination, or options.
+/// Checks that what follows the files is a directory, for programs that have a destination, or
+/// options.
 fn check_destination(call: &FoundCall<'_, '_>, command: usize, position: usize) -> Result<(), EditRefusal> {
     let (script, words) = (call.script, call.script.simple(command).map_or(&[][..], |simple| &simple.words[..]));
     let after = &words[position + 1..];

@@ -1,5 +1,7 @@
-//! Edits: how a fix rewrites the user's own script, makefile or package. What was recorded of the calls and the new code are data; `Edit::splices`
-//! finds the calls in the text of the file and replaces exactly them. It refuses whatever may change what the file does. Nothing here reads files.
+//! Edits: how a fix rewrites the user's own script, makefile or package. What was recorded of the
+//! calls and the new code are data; `Edit::splices` finds the calls in the text of the file and
+//! replaces exactly them. It refuses whatever may change what the file does. Nothing here reads
+//! files.
 
 mod adjacent;
 mod answers;
@@ -92,14 +94,16 @@ pub struct Splice {
     pub text: Vec<u8>,
 }
 
-/// An edit, looked up in the file of the user. The analysis reads no files, so whoever shows the advice looks it up.
+/// An edit, looked up in the file of the user. The analysis reads no files, so whoever shows the
+/// advice looks it up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditedLine {
     /// The file, as in the recording.
     pub file: Vec<u8>,
     /// The first line that changes, from 1.
     pub line: u32,
-    /// The lines before and after the edit, or why the file is not edited. Lines that are only added have nothing before.
+    /// The lines before and after the edit, or why the file is not edited. Lines that are only
+    /// added have nothing before.
     pub change: Result<[Vec<Vec<u8>>; 2], String>,
 }
 
@@ -160,7 +164,8 @@ impl Edit {
         }
     }
 
-    /// Returns the parts of the file to replace, in the order of their positions. They do not overlap.
+    /// Returns the parts of the file to replace, in the order of their positions. They do not
+    /// overlap.
     ///
     /// # Errors
     /// Why the file is not edited.

@@ -1,5 +1,6 @@
-//! Why one launch cannot do what several do, however it is written: each has its own output, input or reader. Such a reason refuses the edit, and
-//! the fix must not recommend one launch either, so both ask here. What a script says is known once its file is read (`Edit::objection`); what a
+//! Why one launch cannot do what several do, however it is written: each has its own output, input
+//! or reader. Such a reason refuses the edit, and the fix must not recommend one launch either, so
+//! both ask here. What a script says is known once its file is read (`Edit::objection`); what a
 //! shell got as its argument, `sh -c 'CODE'`, was recorded.
 
 use super::line_each::answers_each_line;
@@ -55,7 +56,8 @@ fn to_calls(
     }
 }
 
-/// Returns why one call cannot take the place of launches that are parts of command lines, which the recording shows.
+/// Returns why one call cannot take the place of launches that are parts of command lines, which
+/// the recording shows.
 pub(in crate::explain::advice) fn to_launches(
     context: &RuleContext<'_, '_>,
     launches: &[u32],

@@ -1,5 +1,5 @@
-//! Edits that ask once: one call before a loop or a function in place of the same call each time. What the call wrote into a pipeline, `printf`
-//! writes there.
+//! Edits that ask once: one call before a loop or a function in place of the same call each time.
+//! What the call wrote into a pipeline, `printf` writes there.
 
 use std::ops::Range;
 
@@ -13,10 +13,12 @@ use crate::patterns::script::{Kind, Redirection, Script, Word};
 use crate::patterns::shells::Dialect;
 use crate::patterns::words::Words;
 
-/// Programs whose output depends only on their input and arguments, which may be moved together with a call.
+/// Programs whose output depends only on their input and arguments, which may be moved together
+/// with a call.
 pub(in crate::explain::advice) const FILTERS: Words =
     Words("awk basename cut dirname echo expr grep head paste printf sed sort tail tr true uniq wc");
-/// Programs that print a fact about the machine or the user, which does not depend on the directory.
+/// Programs that print a fact about the machine or the user, which does not depend on the
+/// directory.
 const PRINT_A_FACT: Words = Words("arch getconf hostname id logname nproc uname whoami");
 /// Variables that a shell changes itself.
 const CHANGING: Words = Words("BASHPID EPOCHREALTIME EPOCHSECONDS FUNCNAME LINENO RANDOM SECONDS SRANDOM");
@@ -25,7 +27,8 @@ const DIRECTORY_CHANGES: Words = Words("cd popd pushd");
 /// Longer names are truncated.
 const MAX_NAME: usize = 40;
 
-/// Moves the substitution of a call before the outermost loop in which the call is the same each time, or before the function that makes it.
+/// Moves the substitution of a call before the outermost loop in which the call is the same each
+/// time, or before the function that makes it.
 pub(super) fn once(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
     refuse_if(call.rewrite.has_failures, format!("the exit status of {} was not always 0", call.program()))?;
@@ -68,7 +71,8 @@ fn variable_for(command: &str) -> String {
     format!("{}_{checksum:x}", &name[..MAX_NAME - 5])
 }
 
-/// Returns what is moved, and where it is: the substitution around a call, or a call that only prints.
+/// Returns what is moved, and where it is: the substitution around a call, or a call that only
+/// prints.
 fn moved(call: &FoundCall<'_, '_>) -> Result<(usize, Range<usize>), EditRefusal> {
     let script = call.script;
     let substitution =
@@ -80,7 +84,8 @@ fn moved(call: &FoundCall<'_, '_>) -> Result<(usize, Range<usize>), EditRefusal>
     if is_head(call) {
         return Ok((call.command, script.node(call.command).range.clone()));
     }
-    // The output of other programs may be empty. `$( )` around the function removes the newline that is then printed.
+    // The output of other programs may be empty. `$( )` around the function removes the newline
+    // that is then printed.
     let is_plain = call.pipeline.len() == 1 && call.simple.redirections.is_empty();
     let is_fact = PRINT_A_FACT.contains(&call.rewrite.program);
     if !is_plain || !is_fact && !is_in_captured_function(script, call.command) {
@@ -89,8 +94,9 @@ fn moved(call: &FoundCall<'_, '_>) -> Result<(usize, Range<usize>), EditRefusal>
     Ok((call.command, script.node(call.command).range.clone()))
 }
 
-/// Whether other commands depend on the exit status of a command or a substitution, which a variable does not have: in a condition, before `||`
-/// and `&&`, or where the function is called that it ends.
+/// Whether other commands depend on the exit status of a command or a substitution, which a
+/// variable does not have: in a condition, before `||` and `&&`, or where the function is called
+/// that it ends.
 fn handles_failure(script: &Script<'_>, node: usize) -> bool {
     const CONDITIONS: [&[u8]; 5] = [b"if", b"elif", b"while", b"until", b"!"];
     // Only assignments have the status of a substitution.
@@ -186,7 +192,8 @@ fn variables_of<'t>(script: &Script<'t>, range: &Range<usize>) -> Result<Vec<&'t
     Ok(variables)
 }
 
-/// Returns the statement before which the call is moved: that of the outermost loop in which it stays the same.
+/// Returns the statement before which the call is moved: that of the outermost loop in which it
+/// stays the same.
 pub(super) fn place(call: &FoundCall<'_, '_>, substitution: usize, variables: &[&[u8]]) -> Result<usize, EditRefusal> {
     let script = call.script;
     let mut best = Err("the call is not in a loop of this file".to_owned());
@@ -217,7 +224,8 @@ pub(super) fn place(call: &FoundCall<'_, '_>, substitution: usize, variables: &[
     best.map_err(EditRefusal)
 }
 
-/// Returns the statement that defines a function, if the call in it is the same when it is made there.
+/// Returns the statement that defines a function, if the call in it is the same when it is made
+/// there.
 fn before_function(call: &FoundCall<'_, '_>, function: usize, variables: &[&[u8]]) -> Option<usize> {
     let script = call.script;
     let is_fact = PRINT_A_FACT.contains(&call.rewrite.program);

@@ -1,4 +1,5 @@
-//! Whether a text in a script has one line. Filters such as `cut` handle each line separately; an expansion handles the whole text.
+//! Whether a text in a script has one line. Filters such as `cut` handle each line separately; an
+//! expansion handles the whole text.
 
 use super::line_each::answers_each_line;
 use crate::explain::advice::phrases::name;
@@ -116,7 +117,8 @@ fn reads_lines(script: &Script<'_>, simple: &Simple<'_>, name: &[u8]) -> bool {
         })
 }
 
-/// Whether a command declares the variable without a value, or with a value of one line: `local x=$y`.
+/// Whether a command declares the variable without a value, or with a value of one line: `local
+/// x=$y`.
 fn declares_line<'t>(script: &Script<'t>, simple: &Simple<'t>, name: &'t [u8], known: &mut Vec<&'t [u8]>) -> bool {
     const BUILTINS: [&[u8]; 6] = [b"declare", b"export", b"local", b"readonly", b"typeset", b"unset"];
     let builtin = simple.words.first().and_then(Word::literal);

@@ -1,5 +1,6 @@
-//! Edits of `package.json`: a script that calls `npm run` for another script gets the commands of that script. Parts of the file are copied with
-//! the escapes that they have, so that the file stays valid.
+//! Edits of `package.json`: a script that calls `npm run` for another script gets the commands of
+//! that script. Parts of the file are copied with the escapes that they have, so that the file
+//! stays valid.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -49,7 +50,8 @@ impl PackageRewrite {
         }
     }
 
-    /// Returns the commands of a script with those of the scripts that it calls. `callers` are the names of the scripts around it.
+    /// Returns the commands of a script with those of the scripts that it calls. `callers` are the
+    /// names of the scripts around it.
     fn expanded(
         &self,
         text: &[u8],
@@ -105,7 +107,8 @@ impl PackageRewrite {
     }
 }
 
-/// Returns the number of commands in shell code, and whether they are only joined by `&&`. `None` if they change the shell.
+/// Returns the number of commands in shell code, and whether they are only joined by `&&`. `None`
+/// if they change the shell.
 fn shell_parts(commands: &[u8]) -> Option<(usize, bool)> {
     let shell = Script::parse(commands)?;
     let changes = |index: usize| {
@@ -136,7 +139,8 @@ fn grouped(commands: Vec<u8>, are_joined_by_and: bool) -> Vec<u8> {
     }
 }
 
-/// Returns the script that a command calls: `npm run build`, `yarn build`, without arguments for the script.
+/// Returns the script that a command calls: `npm run build`, `yarn build`, without arguments for
+/// the script.
 fn called_script<'c>(words: &[&'c [u8]]) -> Option<&'c [u8]> {
     let is_silent = |word: &&&[u8]| matches!(**word, b"-s" | b"--silent");
     let words: Vec<&[u8]> = words.iter().filter(|word| !is_silent(word)).copied().collect();
@@ -150,7 +154,8 @@ fn called_script<'c>(words: &[&'c [u8]]) -> Option<&'c [u8]> {
     }
 }
 
-/// Returns the position of the program among the words of a call of npx. The options before it do not change what it does.
+/// Returns the position of the program among the words of a call of npx. The options before it do
+/// not change what it does.
 pub(in crate::explain::advice) fn program_of_npx(words: &[&[u8]]) -> Option<usize> {
     const OPTIONS: Words = Words("--no --no-install --offline --prefer-offline --yes -y");
     let options = words.iter().skip(1).take_while(|word| OPTIONS.contains(word)).count();

@@ -1,5 +1,5 @@
-//! Edits of loops that call mv, cp or ln with another pair of names each time: the loop prints the pairs, and one process after it handles all of
-//! them in turn.
+//! Edits of loops that call mv, cp or ln with another pair of names each time: the loop prints the
+//! pairs, and one process after it handles all of them in turn.
 
 use super::around::{Around, Statement};
 use super::many::through_pipe;
@@ -7,8 +7,9 @@ use super::shell::FoundCall;
 use super::{EditRefusal, Splice, refuse};
 use crate::patterns::script::Word;
 
-/// Returns a command that reads pairs of NUL-terminated names, and does with each what the program with these options does. As for `mv`, a
-/// destination that is a directory gets the file's name, and a failure is reported and changes the exit status.
+/// Returns a command that reads pairs of NUL-terminated names, and does with each what the program
+/// with these options does. As for `mv`, a destination that is a directory gets the file's name,
+/// and a failure is reported and changes the exit status.
 pub(in crate::explain::advice) fn one_process(program: &[u8], options: &[&[u8]]) -> Option<String> {
     let function = match (program, options) {
         (b"mv", [] | [b"-f"]) => "mv(@f)",

@@ -1,4 +1,5 @@
-//! Python programs: which launches a line makes, and edits of calls that pass a plain command to a shell: they pass a list of words to the program.
+//! Python programs: which launches a line makes, and edits of calls that pass a plain command to a
+//! shell: they pass a list of words to the program.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -87,7 +88,8 @@ const OPTIONS: Words = Words(
      universal_newlines=True",
 );
 
-/// Returns the launch that a call makes. `None` if its command or the use of its result is not plain.
+/// Returns the launch that a call makes. `None` if its command or the use of its result is not
+/// plain.
 fn launch(text: &[u8], call: &Call<'_>) -> Option<FoundLaunch> {
     let (first, options) = call.arguments.split_first()?;
     let options: Vec<Vec<u8>> = options.iter().map(|range| compact(text, range)).collect();
@@ -316,7 +318,8 @@ fn compact(text: &[u8], range: &Range<usize>) -> Vec<u8> {
 /// Returns all calls of a program. `None` if the program cannot be read.
 fn calls(text: &[u8]) -> Option<Vec<Call<'_>>> {
     let mut found = Vec::new();
-    // The brackets around a position: the call that each opens, if it does, and where its current argument begins.
+    // The brackets around a position: the call that each opens, if it does, and where its current
+    // argument begins.
     let mut open: Vec<(Option<Call<'_>>, usize)> = Vec::new();
     let mut at = 0;
     while at < text.len() {

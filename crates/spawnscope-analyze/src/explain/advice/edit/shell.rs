@@ -1,4 +1,5 @@
-//! Edits of shell scripts: finds the recorded calls in the script, and replaces them where they stand. `once` and `many` move them out of loops.
+//! Edits of shell scripts: finds the recorded calls in the script, and replaces them where they
+//! stand. `once` and `many` move them out of loops.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -28,7 +29,8 @@ pub(in crate::explain::advice) struct ShellRewrite {
     pub(in crate::explain::advice) has_failures: bool,
     /// Whether one of them failed: an exit status of 1 may also be an answer.
     pub(in crate::explain::advice) has_errors: bool,
-    /// The lists of arguments of other recorded calls from the line, which the edit does not replace.
+    /// The lists of arguments of other recorded calls from the line, which the edit does not
+    /// replace.
     pub(in crate::explain::advice) others: BTreeSet<Vec<Vec<u8>>>,
     /// Whether no two of the calls have the same arguments.
     pub(in crate::explain::advice) is_distinct: bool,
@@ -95,8 +97,9 @@ impl ShellRewrite {
         if splices.iter().any(is_escaped) { refuse("the call is within backquotes") } else { Ok(splices) }
     }
 
-    /// Returns the calls that begin in a line or, if there are none, those that contain it. bash names the line of `$(function)` for the last
-    /// command of the function, so the functions that the line calls are searched last.
+    /// Returns the calls that begin in a line or, if there are none, those that contain it. bash
+    /// names the line of `$(function)` for the last command of the function, so the functions that
+    /// the line calls are searched last.
     fn calls_at(&self, script: &Script<'_>, line: u32) -> Vec<usize> {
         let lines = |command: &usize| {
             let range = &script.node(*command).range;
@@ -184,7 +187,8 @@ impl<'s, 't> FoundCall<'s, 't> {
         }
     }
 
-    /// Returns the text that the program reads, and checks that nothing else leads into or out of the call.
+    /// Returns the text that the program reads, and checks that nothing else leads into or out of
+    /// the call.
     fn input(&self) -> Result<Option<&'s Word<'t>>, EditRefusal> {
         let is_quiet =
             |operator: &[u8], target: &Word<'_>| operator == b"2>" && target.literal().as_deref() == Some(b"/dev/null");
@@ -394,7 +398,8 @@ impl<'s, 't> FoundCall<'s, 't> {
         )
     }
 
-    /// Returns a word as it is written. It must be one text, also where it is not split into several words.
+    /// Returns a word as it is written. It must be one text, also where it is not split into
+    /// several words.
     pub(super) fn plain_source(&self, word: &Word<'_>) -> Result<String, EditRefusal> {
         let source = self.script.source(&word.range);
         let is_list = word.parts.iter().any(|part| match part {

@@ -1,4 +1,5 @@
-//! Where the edits of a finding are: the lines that request its launches, with everything that was recorded of the calls from each line.
+//! Where the edits of a finding are: the lines that request its launches, with everything that was
+//! recorded of the calls from each line.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +23,8 @@ const ANSWER_BY_STATUS: Words = Words("cmp diff egrep fgrep grep test");
 pub(in crate::explain::advice) struct ShellSite<'g> {
     key: Key<'g>,
     host: Host,
-    /// All launches of the program from this line, also those that the finding does not contain: an edit changes them, too.
+    /// All launches of the program from this line, also those that the finding does not contain: an
+    /// edit changes them, too.
     pub(in crate::explain::advice) launches: Vec<u32>,
     /// The programs of which a launch from this file failed.
     failed: BTreeSet<Vec<u8>>,
@@ -41,7 +43,8 @@ pub(in crate::explain::advice) enum Host {
 /// A line of a file, with the directory in which the script was started.
 pub(in crate::explain::advice) type Key<'a> = (&'a [u8], u32, Option<&'a [u8]>);
 
-/// Returns the lines of shell scripts that request launches of a program, those with the most launches first.
+/// Returns the lines of shell scripts that request launches of a program, those with the most
+/// launches first.
 pub(in crate::explain::advice) fn shell_sites<'g>(
     context: &RuleContext<'g, 'g>,
     program: &[u8],
@@ -78,8 +81,9 @@ pub(in crate::explain::advice) fn shell_sites<'g>(
     sites.collect()
 }
 
-/// Returns the line of a script from which a shell requested a launch, or of the recipe that make gave the shell, or the script of a package. `None`
-/// for scripts in other languages and without a file.
+/// Returns the line of a script from which a shell requested a launch, or of the recipe that make
+/// gave the shell, or the script of a package. `None` for scripts in other languages and without a
+/// file.
 fn key_of<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Key<'g>, Host)> {
     let forest = context.forest();
     let directory = forest.launcher(index as usize).and_then(|shell| shell.cwd());
@@ -106,7 +110,8 @@ pub(in crate::explain::advice) fn is_success(launch: &Launch<'_>) -> bool {
 }
 
 impl ShellSite<'_> {
-    /// Returns the edit of all calls from this line. `form` is the new code, and whether it is exact only for a text of one line.
+    /// Returns the edit of all calls from this line. `form` is the new code, and whether it is
+    /// exact only for a text of one line.
     pub(in crate::explain::advice) fn edit(
         self,
         context: &RuleContext<'_, '_>,

@@ -1,5 +1,5 @@
-//! Edits of pipelines: a redirection in place of the `cat` that begins one, and the last filter of several as a statement of its own, which the
-//! shell can then do itself.
+//! Edits of pipelines: a redirection in place of the `cat` that begins one, and the last filter of
+//! several as a statement of its own, which the shell can then do itself.
 
 use super::shell::FoundCall;
 use super::{EditRefusal, Form, ShellRewrite, Splice, refuse, refuse_if, splice};

@@ -1,5 +1,5 @@
-//! Edits of several statements that ask a program different things about the same input: one call answers all of them.
-//! `a=$(jq -r .a "$f")` and `b=$(jq -r .b "$f")` become one `jq`.
+//! Edits of several statements that ask a program different things about the same input: one call
+//! answers all of them. `a=$(jq -r .a "$f")` and `b=$(jq -r .b "$f")` become one `jq`.
 
 use super::around::{first_of_list, run_around};
 use super::shell::{FoundCall, unused_variable};
@@ -52,7 +52,8 @@ pub(super) fn together(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
     Ok(vec![splice(script.node(first.list).range.start..last, text)])
 }
 
-/// Returns the code that sets variables to the answers of a command. With `set -e`, a failure still ends the script.
+/// Returns the code that sets variables to the answers of a command. With `set -e`, a failure still
+/// ends the script.
 fn assignments(
     way: Together,
     dialect: Dialect,
@@ -92,7 +93,8 @@ fn asked<'s, 't>(script: &'s Script<'t>, list: usize, program: &[u8]) -> Option<
     (is_fed && is_call).then_some(Asked { variable, list, call, feeder })
 }
 
-/// Returns the only word in which several calls differ. None of them may depend on the answer of another one.
+/// Returns the only word in which several calls differ. None of them may depend on the answer of
+/// another one.
 fn differing(script: &Script<'_>, run: &[&Asked<'_, '_>]) -> Option<usize> {
     let source = |asked: &Asked<'_, '_>, at: usize| script.source(&asked.call.words[at].range);
     let (first, others) = run.split_first().filter(|(_, others)| !others.is_empty())?;

@@ -49,8 +49,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns the work of a fork as a multiple of the most that the fix would remove. Page copies at the first write after the fork count as
-/// `run`, so even a fork for an `echo` runs about as long as its launch takes.
+/// Returns the work of a fork as a multiple of the most that the fix would remove. Page copies at
+/// the first write after the fork count as `run`, so even a fork for an `echo` runs about as long
+/// as its launch takes.
 fn share_of_work(context: &RuleContext<'_, '_>, index: usize) -> Option<f64> {
     let (run, launching) = (work_time(context, index)?, context.forest().launches[index].launch_cost()?);
     Some(run.0 as f64 / (MAX_RUN_FACTOR * launching.0.max(1)) as f64)

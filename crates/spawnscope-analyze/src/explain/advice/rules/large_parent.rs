@@ -15,8 +15,8 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::median;
 use spawnscope_data::units;
 
-/// Forks by a parent are slow if their median time is at least this multiple of the time of a fork by
-/// a small process.
+/// Forks by a parent are slow if their median time is at least this multiple of the time of a fork
+/// by a small process.
 const SLOW_FACTOR: f64 = 2.0;
 /// Minimum resident set of a parent whose size explains slow forks, in bytes.
 const MIN_RSS_BYTES: f64 = 10e6;
@@ -115,7 +115,8 @@ fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
         .predicted_by(Change::HugePages, format!("--huge-pages=parent={parent}"))
 }
 
-/// Returns how long the parent of a launch ran before its first launch. A worker that does not start as a copy of it repeats that.
+/// Returns how long the parent of a launch ran before its first launch. A worker that does not
+/// start as a copy of it repeats that.
 fn time_before(context: &RuleContext<'_, '_>, launch: u32) -> Nanos {
     let forest = context.forest();
     let parent = forest.parent(launch as usize);

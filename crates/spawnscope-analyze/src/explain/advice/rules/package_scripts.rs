@@ -19,7 +19,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let call = ScriptCall::of(context.forest(), index)?;
         Some((call.runner, is_in_script(context.forest(), index)))
     });
-    // A single `npm test` is what the user typed. Inside another script, each call can be left out, and so can one whose runner takes longest.
+    // A single `npm test` is what the user typed. Inside another script, each call can be left out,
+    // and so can one whose runner takes longest.
     let calls = by_runner
         .into_iter()
         .filter(|((_, is_nested), all)| *is_nested || all.len() >= MIN_REPETITIONS || holds_the_wall(context, all));

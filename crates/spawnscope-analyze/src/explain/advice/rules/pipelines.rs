@@ -88,7 +88,8 @@ fn words<'a>(exec: &Exec<'a>) -> (Vec<&'a [u8]>, usize) {
     (options, operands.len())
 }
 
-/// Whether a program reads standard input, because no argument is a file. Some programs have operands that are not files, such as a pattern.
+/// Whether a program reads standard input, because no argument is a file. Some programs have
+/// operands that are not files, such as a pattern.
 fn reads_input(program: &[u8], (options, operands): &(Vec<&[u8]>, usize)) -> bool {
     let other_operands = match program {
         b"tr" => 2,

@@ -42,23 +42,26 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     if replay.unchanged.since(replay.with_cpus(more)) < context.share_of_wall(MIN_SHARE) {
         return Vec::new();
     }
-    let (title, fix) = if cpus < of_machine {
-        (
-            format!("the command may use only {cpus} of {of_machine} CPUs, and needs more"),
-            format!(
-                "allow the command {more} CPUs: look for taskset, cpusets, and the limit of its container or service (`cpu.max`, `--cpus`)"
-            ),
-        )
-    } else {
-        let are = units::counted(u64::from(cpus), "CPU is", "CPUs are");
-        (format!("{are} oversubscribed"), format!("use a machine with {more} CPUs"))
-    };
+    let (title, fix) = title_and_fix(cpus, of_machine, more);
     vec![
         finding(context, title, launches, waited, threads)
             .fix(fix)
             .fix_lines(others(cpus))
             .predicted_by(Change::Cpus(more), format!("--cpus={more}")),
     ]
+}
+
+fn title_and_fix(cpus: u32, of_machine: u32, more: u32) -> (String, String) {
+    if cpus < of_machine {
+        let title = format!("the command may use only {cpus} of {of_machine} CPUs, and needs more");
+        let fix = format!(
+            "allow the command {more} CPUs: look for taskset, cpusets, and the limit of its container or service \
+             (`cpu.max`, `--cpus`)"
+        );
+        return (title, fix);
+    }
+    let are = units::counted(u64::from(cpus), "CPU is", "CPUs are");
+    (format!("{are} oversubscribed"), format!("use a machine with {more} CPUs"))
 }
 
 fn finding(context: &RuleContext<'_, '_>, title: String, launches: Vec<u32>, waited: Nanos, threads: f64) -> Finding {

@@ -1,5 +1,6 @@
-//! Lines of shell scripts that launch several small programs and forks, such as `x=$(echo "$y" | sed s/a/b/ | cut -d: -f1)`. The shell can do all of
-//! it. One line is one cause, and its launches are saved together.
+//! Lines of shell scripts that launch several small programs and forks, such as `x=$(echo "$y" |
+//! sed s/a/b/ | cut -d: -f1)`. The shell can do all of it. One line is one cause, and its launches
+//! are saved together.
 
 use std::collections::BTreeSet;
 

@@ -91,7 +91,8 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
     Finding { is_at_most: is_unknown, is_guess: is_interval, ..finding }
 }
 
-/// Whether the parent launches programs between most of its pauses, and all succeed: no failure shows that it waits for an event. A monitor does that.
+/// Whether the parent launches programs between most of its pauses, and all succeed: no failure
+/// shows that it waits for an event. A monitor does that.
 fn is_between_work(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let rounds = all.windows(2).filter_map(|pair| {
         let (siblings, at) = context.forest().siblings(pair[0] as usize)?;

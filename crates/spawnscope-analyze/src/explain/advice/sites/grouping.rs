@@ -1,5 +1,5 @@
-//! Groups launches into sites: by the parent's program and the program that is really executed, and by the line or the subcommand if much
-//! may depend on one of these alone.
+//! Groups launches into sites: by the parent's program and the program that is really executed, and
+//! by the line or the subcommand if much may depend on one of these alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,13 +19,16 @@ use crate::patterns::subcommands::subcommand_of;
 use crate::sites::callers::CallSite;
 use spawnscope_data::event::Nanos;
 
-/// A site is examined if at least this share of the minimum is on the critical path, since more may depend on it.
+/// A site is examined if at least this share of the minimum is on the critical path, since more may
+/// depend on it.
 const MIN_CRITICAL: f64 = 0.5 * DEPENDENT_SHARE;
 
-/// The line that requests a launch, and the script that it executes; without a line, the script or the subcommand.
+/// The line that requests a launch, and the script that it executes; without a line, the script or
+/// the subcommand.
 type Place<'g, 'a> = (Option<&'g CallSite>, Option<&'a [u8]>);
 
-/// Returns the sites that may be worth a cure: those with much time on the critical path, and those with many launches.
+/// Returns the sites that may be worth a cure: those with much time on the critical path, and those
+/// with many launches.
 pub(super) fn sites<'a>(context: &RuleContext<'_, 'a>) -> Vec<Site<'a>> {
     let critical = context.path.with_descendants(context.forest());
     let critical_of = |launches: &[u32]| {
@@ -40,7 +43,8 @@ pub(super) fn sites<'a>(context: &RuleContext<'_, 'a>) -> Vec<Site<'a>> {
     });
     let mut sites = Vec::new();
     for ((parent, command, _), launches) in by_programs {
-        // One question that several lines ask is one cause, and so are questions about the same inputs.
+        // One question that several lines ask is one cause, and so are questions about the same
+        // inputs.
         let parts = match are_questions(context, &launches) {
             true => vec![launches],
             false => {
@@ -62,7 +66,8 @@ pub(super) fn sites<'a>(context: &RuleContext<'_, 'a>) -> Vec<Site<'a>> {
     sites
 }
 
-/// Separates the launches of the lines that ask in turn about the same inputs, which make the most launches.
+/// Separates the launches of the lines that ask in turn about the same inputs, which make the most
+/// launches.
 fn in_turn(context: &RuleContext<'_, '_>, launches: Vec<u32>) -> (Vec<u32>, Vec<u32>) {
     let mut counts: BTreeMap<_, usize> = BTreeMap::new();
     let line = |index: u32| context.sites.number_of(index as usize);
@@ -87,8 +92,10 @@ fn in_turn(context: &RuleContext<'_, '_>, launches: Vec<u32>) -> (Vec<u32>, Vec<
     (Vec::new(), launches)
 }
 
-/// Returns how many different questions are asked about each input, if several lines ask them in turn: the lines alternate, or ask once each about one
-/// input, and the launches of a round differ in one argument only, if the program is known to answer several at once, or in options about the same operands.
+/// Returns how many different questions are asked about each input, if several lines ask them in
+/// turn: the lines alternate, or ask once each about one input, and the launches of a round differ
+/// in one argument only, if the program is known to answer several at once, or in options about the
+/// same operands.
 pub(super) fn rounds(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<u32> {
     let program = context.launch(*launches.first()?).command.name;
     let is_known = Together::of(program).is_some();
@@ -144,7 +151,8 @@ fn are_questions(context: &RuleContext<'_, '_>, launches: &[u32]) -> bool {
     all * 2 > launches.len() && questions.len() * 2 < all
 }
 
-/// Returns the program that a launch executed; for a fork whose exec failed, the missing program. `None` for other forks.
+/// Returns the program that a launch executed; for a fork whose exec failed, the missing program.
+/// `None` for other forks.
 fn program_of<'a>(forest: &Forest<'a>, index: u32, launch: &Launch<'a>) -> Option<&'a [u8]> {
     if !launch.execs.is_empty() {
         return Some(launch.command.name);
@@ -160,7 +168,8 @@ fn common_script<'a>(context: &RuleContext<'_, 'a>, launches: &[u32]) -> Option<
     scripts.all(|script| script == Some(first)).then_some(first)
 }
 
-/// Splits launches by line or subcommand where one of these may be worth an answer alone. The others stay together.
+/// Splits launches by line or subcommand where one of these may be worth an answer alone. The
+/// others stay together.
 fn parts(context: &RuleContext<'_, '_>, launches: Vec<u32>, critical_of: &impl Fn(&[u32]) -> Nanos) -> Vec<Vec<u32>> {
     let mut by_place: BTreeMap<Place<'_, '_>, Vec<u32>> = BTreeMap::new();
     for index in launches {
@@ -179,7 +188,8 @@ fn parts(context: &RuleContext<'_, '_>, launches: Vec<u32>, critical_of: &impl F
     parts
 }
 
-/// Whether make started a shell for a line of a recipe. All lines of a recipe can share a shell, so they are one place.
+/// Whether make started a shell for a line of a recipe. All lines of a recipe can share a shell, so
+/// they are one place.
 fn is_line_of_recipe(context: &RuleContext<'_, '_>, index: u32) -> bool {
     let is_command_line = context.launch(index).execs.first().and_then(command_of).is_some();
     is_command_line && Runtime::of_parent(context.forest(), index) == Runtime::Make && !context.is_captured(index)

@@ -1,4 +1,5 @@
-//! Evidence about where the time of a site is: in the launch tax, in start-up, in the work of its programs, or in what they launch.
+//! Evidence about where the time of a site is: in the launch tax, in start-up, in the work of its
+//! programs, or in what they launch.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +39,8 @@ pub(super) fn evidence(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<St
     sentences
 }
 
-/// Returns a sentence about launches that all failed with the same status. A status of 1 is an answer for many programs.
+/// Returns a sentence about launches that all failed with the same status. A status of 1 is an
+/// answer for many programs.
 fn failures(context: &RuleContext<'_, '_>, all: &[u32]) -> Option<String> {
     let first = context.launch(all[0]).outcome;
     let Outcome::Code(status) = first else { return None };
@@ -59,7 +61,8 @@ fn waiting(context: &RuleContext<'_, '_>, all: &[u32], below: Nanos) -> Option<S
     })
 }
 
-/// Returns the program among the descendants with the most time on the critical path, and that time.
+/// Returns the program among the descendants with the most time on the critical path, and that
+/// time.
 fn largest_descendant<'a>(context: &RuleContext<'_, 'a>, all: &[u32]) -> Option<(&'a [u8], Nanos)> {
     let mut programs: BTreeMap<&[u8], u64> = BTreeMap::new();
     for step in context.walk(all).filter(|step| step.depth > 0) {

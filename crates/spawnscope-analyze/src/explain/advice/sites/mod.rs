@@ -1,7 +1,9 @@
-//! Sites: all launches of one program from one place in the code, and the cures of each. The engine knows nothing about the launched programs,
-//! except for rows of tables (`programs`, `functions`, `cures/front_ends`). Each cure is one of few ways to spend less time on a site; the
-//! recorded arguments decide which of them fit, the replay what each saves, and `merge` which comes first. So repeated launches never stay
-//! without an answer. A single launch that simply does its work has none.
+//! Sites: all launches of one program from one place in the code, and the cures of each. The engine
+//! knows nothing about the launched programs, except for rows of tables (`programs`, `functions`,
+//! `cures/front_ends`). Each cure is one of few ways to spend less time on a site; the recorded
+//! arguments decide which of them fit, the replay what each saves, and `merge` which comes first.
+//! So repeated launches never stay without an answer. A single launch that simply does its work has
+//! none.
 
 mod cures;
 mod grouping;
@@ -34,7 +36,8 @@ const MAX_EXAMINED: usize = 4 * MAX_SITES;
 const MIN_LARGE_LAUNCHES: usize = 20_000;
 /// A fix saves at most this part of what the launches take.
 const SPENT: f64 = 1.1;
-/// A site explains another one around it if it holds at least this share of the other's time on the critical path.
+/// A site explains another one around it if it holds at least this share of the other's time on the
+/// critical path.
 const MAJORITY: f64 = 0.5;
 
 /// The programs that make launches for the values of its variables.
@@ -48,7 +51,8 @@ struct Site<'a> {
     program: &'a [u8],
     /// Launch indices, ascending.
     launches: Vec<u32>,
-    /// Time of the launches and their descendants on the critical path. Hardly more of the wall can depend on them.
+    /// Time of the launches and their descendants on the critical path. Hardly more of the wall can
+    /// depend on them.
     critical: Nanos,
 }
 
@@ -56,8 +60,8 @@ struct Site<'a> {
 pub(super) struct Cure {
     /// What to do, and the change that predicts what it saves.
     pub(super) finding: Finding,
-    /// Whether the cure may save up to everything that depends on the launches, because the recording does not separate their start-up from
-    /// their work.
+    /// Whether the cure may save up to everything that depends on the launches, because the
+    /// recording does not separate their start-up from their work.
     pub(super) is_open: bool,
     /// Time of the launches that the cure keeps, although its change removes them.
     pub(super) kept: Nanos,
@@ -77,7 +81,8 @@ impl Answer {
         std::iter::once(removal).chain(self.cures.iter().map(|cure| cure.finding.changes.as_slice()))
     }
 
-    /// Returns each cure with what it saves, and whether that is worth printing. `predictions` are those of `changes`.
+    /// Returns each cure with what it saves, and whether that is worth printing. `predictions` are
+    /// those of `changes`.
     pub(super) fn evaluate(
         self,
         context: &RuleContext<'_, '_>,
@@ -124,7 +129,8 @@ fn within_spent(
     [expected, low, if spent >= expected { high.min(limit) } else { high }]
 }
 
-/// Returns the time in which these launches waited for timers. One process that does their work waits for them, too.
+/// Returns the time in which these launches waited for timers. One process that does their work
+/// waits for them, too.
 fn sleep_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Nanos {
     // A launch that polls its children waits for these.
     let without_children = launches.iter().filter(|index| context.forest().children(**index as usize).is_empty());
@@ -141,7 +147,8 @@ fn sleep_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Nanos {
     Nanos(slept)
 }
 
-/// Returns the cures of each site on which enough of the wall may depend. The replays decide which of them hold.
+/// Returns the cures of each site on which enough of the wall may depend. The replays decide which
+/// of them hold.
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Answer> {
     let mut sites = grouping::sites(context);
     sites.sort_by_key(|site| (Reverse(site.critical), site.program, site.launches[0]));
@@ -159,13 +166,14 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Answer> {
     answers.collect()
 }
 
-/// Returns the first `max` sites that have cures. Several lines that launch one program and have the
-/// same cures are one cause, and become one site.
+/// Returns the first `max` sites that have cures. Several lines that launch one program and have
+/// the same cures are one cause, and become one site.
 fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) -> Vec<(Site<'a>, Vec<Cure>)> {
     let mut found: Vec<(Site<'a>, Vec<Cure>)> = Vec::new();
     for site in sites.into_iter().take(MAX_EXAMINED) {
         let is_of_make = is_same_function_of_make(context, &site);
-        // What make evaluates again and again is one cause, whichever programs that launches. Only what stays the same has an edit.
+        // What make evaluates again and again is one cause, whichever programs that launches. Only
+        // what stays the same has an edit.
         let is_stable = |site: &Site<'_>| site.launches.iter().all(|launch| edits::is_stable(context, *launch));
         let is_alike = |other: &Site<'_>| {
             other.parent == site.parent
@@ -215,7 +223,8 @@ fn have_same_fixes(one: &[Cure], other: &[Cure], is_first: bool) -> bool {
     !one.is_empty() && (is_first || rules(one) == rules(other)) && first(one) == first(other)
 }
 
-/// Keeps one of two sites of which one launches the other. Returns also those around another one, which may still run at the same time.
+/// Keeps one of two sites of which one launches the other. Returns also those around another one,
+/// which may still run at the same time.
 fn without_nested<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>) -> (Vec<Site<'a>>, Vec<Site<'a>>) {
     let mut site_of = vec![None; context.forest().launches.len()];
     for (number, site) in sites.iter().enumerate() {
@@ -264,7 +273,8 @@ fn sites_around(context: &RuleContext<'_, '_>, site: &Site<'_>, site_of: &[Optio
     counted.filter(|same| same.len() * 2 > site.launches.len()).map(|same| same[0]).collect()
 }
 
-/// Whether a site is a consequence of the launches around it: it is part of a loop, or a known front end or a third party requests it.
+/// Whether a site is a consequence of the launches around it: it is part of a loop, or a known
+/// front end or a third party requests it.
 fn is_consequence(context: &RuleContext<'_, '_>, around: &Site<'_>, site: &Site<'_>) -> bool {
     if cures::front_ends::of(context, around).is_some() {
         return true;
@@ -279,7 +289,8 @@ fn is_consequence(context: &RuleContext<'_, '_>, around: &Site<'_>, site: &Site<
             || !is_wrapper && foreign_code(context, &site.launches).is_some())
 }
 
-/// Whether make read the output of the same few commands again and again, whose first answers it can keep.
+/// Whether make read the output of the same few commands again and again, whose first answers it
+/// can keep.
 fn is_same_function_of_make(context: &RuleContext<'_, '_>, around: &Site<'_>) -> bool {
     let lines = around.launches.iter().filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
     let lines: BTreeSet<&[u8]> = lines.collect();
@@ -289,8 +300,9 @@ fn is_same_function_of_make(context: &RuleContext<'_, '_>, around: &Site<'_>) ->
         && context.is_captured(first)
 }
 
-/// Whether each process of a compiled program made only one of the launches, as each `collect2` starts one linker. Such a program needs its
-/// launch; the loop is in whatever launches the program.
+/// Whether each process of a compiled program made only one of the launches, as each `collect2`
+/// starts one linker. Such a program needs its launch; the loop is in whatever launches the
+/// program.
 fn is_needed_by_each_parent(context: &RuleContext<'_, '_>, site: &Site<'_>) -> bool {
     let forest = context.forest();
     // The forks of a program that forks for each launch count as the program itself.

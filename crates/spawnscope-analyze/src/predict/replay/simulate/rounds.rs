@@ -1,5 +1,5 @@
-//! Waits for the next round of a polling thread: the next end of one of its sleeps. A round comes when
-//! it comes, whoever waits for it.
+//! Waits for the next round of a polling thread: the next end of one of its sleeps. A round comes
+//! when it comes, whoever waits for it.
 
 use super::{Simulation, ThreadState, Watch};
 use crate::model::external_wait::ExternalWait;
@@ -34,8 +34,8 @@ impl<S: Script, W: Watch> Simulation<'_, S, W> {
         }
     }
 
-    /// Whether a thread has ended, or is blocked until another thread wakes it: nothing can wait for
-    /// its next round then, since it may be the one that must wake it.
+    /// Whether a thread has ended, or is blocked until another thread wakes it: nothing can wait
+    /// for its next round then, since it may be the one that must wake it.
     fn has_no_next_round(&mut self, thread: ThreadIndex) -> bool {
         let position = self.position(thread);
         let last = position.checked_sub(1).and_then(|last| self.script.step(thread, last));

@@ -78,8 +78,8 @@ fn teardown_of_forks(forest: &Forest<'_>) -> Option<f64> {
     median.filter(|_| forks.len() >= MIN_FORKS)
 }
 
-/// Returns the teardown that a launch would have without its exec: it would also free the page tables
-/// that its fork copied.
+/// Returns the teardown that a launch would have without its exec: it would also free the page
+/// tables that its fork copied.
 fn teardown_without_exec(context: WhatIf<'_, '_>, launch: &Launch<'_>) -> Option<f64> {
     let end = launch.phases.get(Phase::Teardown)?.0 as f64;
     let create = launch.phases.get(Phase::Create)?.0 as f64;

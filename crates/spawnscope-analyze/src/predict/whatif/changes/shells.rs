@@ -86,7 +86,8 @@ fn is_wrapper(forest: &Forest<'_>, launch: u32, child: u32) -> bool {
 
 /// Removes consecutive execs that another one follows, with the work of their programs.
 fn remove_execs(launch: u32, execs: &[Exec<'_>], removed: Range<usize>, adjustments: &mut Adjustments) {
-    // If the entry of the exec that follows is unknown, it is a part of the run before it. The first exec then stands for it.
+    // If the entry of the exec that follows is unknown, it is a part of the run before it. The
+    // first exec then stands for it.
     let is_known = execs.get(removed.end).is_some_and(|exec| exec.enter.get().is_some());
     for exec in removed.clone() {
         if is_known || exec > removed.start {

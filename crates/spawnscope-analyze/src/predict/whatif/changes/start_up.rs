@@ -70,8 +70,8 @@ pub(super) struct FixedPart {
     /// How to compute the fixed part from the start-up of a single launch, if most start-ups are
     /// recorded.
     recorded: Option<AfterStartUp>,
-    /// The share of work in each run, if the shortest one says little of the others: runs may contain
-    /// waits for a CPU, or differ only by chance.
+    /// The share of work in each run, if the shortest one says little of the others: runs may
+    /// contain waits for a CPU, or differ only by chance.
     work_share: Option<f64>,
     /// Whether nothing tells the fixed part from work.
     is_guess: bool,
@@ -98,8 +98,8 @@ const ALIKE_RATIO: f64 = 1.1;
 /// Assumed share of work in runs that are alike. It is 0.05 to 0.35 for coreutils programs on small
 /// files.
 const ALIKE_WORK_SHARE: f64 = 0.15;
-/// The same for programs that run longer than their exec and load. It was 0 to 0.16 for nine of them
-/// (such as python3, node, perl, jq, cc1 and nm), but 0.98 for gzip.
+/// The same for programs that run longer than their exec and load. It was 0 to 0.16 for nine of
+/// them (such as python3, node, perl, jq, cc1 and nm), but 0.98 for gzip.
 const ALIKE_WORK_SHARE_OF_LONG: f64 = 0.08;
 /// The same for a program that uses no input.
 const WORK_SHARE_WITHOUT_INPUT: f64 = 0.1;
@@ -150,16 +150,16 @@ const REACH: f64 = 2.0;
 const LONG_START_UP: f64 = 0.5;
 
 impl StartUpAssumptions {
-    /// Programs in machine code. What they do once after they first use an argument took 0.03 to 0.16
-    /// times as long as their exec and load for 13 of 15 programs, 0.22 times for one.
+    /// Programs in machine code. What they do once after they first use an argument took 0.03 to
+    /// 0.16 times as long as their exec and load for 13 of 15 programs, 0.22 times for one.
     const COMPILED: StartUpAssumptions = StartUpAssumptions { later: [0.07, 0.2], end: 0.0 };
     /// perl, which reads its script after the start-up.
     const PERL: StartUpAssumptions = StartUpAssumptions { later: [0.3, 0.6], end: 0.3 };
     /// Node, which maps a prepared snapshot of its library, and cleans up little at its end.
     const NODE: StartUpAssumptions = StartUpAssumptions { later: [0.07, 0.2], end: 0.05 };
-    /// Other interpreters. At its end, python3 cleans up for about a seventh of the start-up time: with
-    /// zero to sixty imports, everything that it did once after its start-up took 0.15 to 0.21 of the
-    /// start-up time.
+    /// Other interpreters. At its end, python3 cleans up for about a seventh of the start-up time:
+    /// with zero to sixty imports, everything that it did once after its start-up took 0.15 to 0.21
+    /// of the start-up time.
     const INTERPRETED: StartUpAssumptions = StartUpAssumptions { later: [0.07, 0.2], end: 0.15 };
 
     fn of(launch: &Launch<'_>) -> StartUpAssumptions {
@@ -176,8 +176,8 @@ impl StartUpAssumptions {
 }
 
 impl FixedPart {
-    /// Estimates the fixed part without recorded start-ups: most of the shortest run. If the runs are
-    /// alike, they differ because the machine is not always equally fast.
+    /// Estimates the fixed part without recorded start-ups: most of the shortest run. If the runs
+    /// are alike, they differ because the machine is not always equally fast.
     fn estimated(run: ShortestRun, exec_and_load: f64) -> FixedPart {
         let share = if run.span > exec_and_load { ALIKE_WORK_SHARE_OF_LONG } else { ALIKE_WORK_SHARE };
         let likely = run.span * (1.0 - share * run.alike);

@@ -1,4 +1,5 @@
-//! Executes edited loops whose calls become one call that is not the same program with more operands, or code that depends on the script around it.
+//! Executes edited loops whose calls become one call that is not the same program with more
+//! operands, or code that depends on the script around it.
 
 use super::Calls;
 use super::executed::{BOTH, check, many};

@@ -1,4 +1,5 @@
-//! Tests of edits of shell scripts: the lines before and after here, and edited programs that are executed.
+//! Tests of edits of shell scripts: the lines before and after here, and edited programs that are
+//! executed.
 
 pub(in crate::explain::advice) mod executed;
 mod loops;

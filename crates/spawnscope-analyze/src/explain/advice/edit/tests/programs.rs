@@ -1,4 +1,5 @@
-//! Executes edited Python and Perl programs: each row of `library.tsv` must print, fail and leave behind what the launched program did.
+//! Executes edited Python and Perl programs: each row of `library.tsv` must print, fail and leave
+//! behind what the launched program did.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +11,8 @@ use crate::explain::advice::edit::library::{LibraryRewrite, programs};
 use crate::explain::advice::edit::{Edit, Rewrite, spliced};
 use spawnscope_data::event::Language;
 
-/// Calls of each program. `F` is an existing file, `D` a directory, `N` a new name, `M` a missing file.
+/// Calls of each program. `F` is an existing file, `D` a directory, `N` a new name, `M` a missing
+/// file.
 const ACTIONS: [(&str, &str); 15] = [
     ("chmod", "640 F"),
     ("cp", "F N"),
@@ -66,7 +68,8 @@ const QUESTIONS: [(&str, &str); 33] = [
 ];
 const NAMES: [&str; 7] = ["./plain", "./with space", "./-leading", "./star*", "./x.c", "./.hidden", "./ blank "];
 
-/// Runs a program in a directory with files. Returns its output, whether it reported an error, its status, and the files.
+/// Runs a program in a directory with files. Returns its output, whether it reported an error, its
+/// status, and the files.
 fn run(interpreter: &str, program: &str) -> (String, bool, Option<i32>, String) {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);

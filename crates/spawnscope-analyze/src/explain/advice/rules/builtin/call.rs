@@ -49,7 +49,8 @@ pub(super) enum Effect {
     Builtin,
 }
 
-/// The code that an edit puts in place of a call. Only for calls that it replaces exactly, with the arguments of `exact_for`.
+/// The code that an edit puts in place of a call. Only for calls that it replaces exactly, with the
+/// arguments of `exact_for`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Exact {
     pub(super) form: Form,
@@ -154,7 +155,8 @@ impl Substitute {
         Some(Substitute { sets: Some(sets), ..substitute })
     }
 
-    /// Returns the substitute for a filter of the text of a variable: what the edit writes, for `$x`.
+    /// Returns the substitute for a filter of the text of a variable: what the edit writes, for
+    /// `$x`.
     pub(super) fn of_filter(call: &Call, form: Form, exact_for: ExactFor, others: &[&'static str]) -> Substitute {
         let words: Vec<String> = [call.program.as_str()].into_iter().chain(call.words()).map(quoted).collect();
         let filter = format!("echo \"$x\" | {}", words.join(" "));

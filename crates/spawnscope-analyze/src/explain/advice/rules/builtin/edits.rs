@@ -1,5 +1,5 @@
-//! The edits of lines whose calls the shell can replace exactly, as all recorded calls from the line show. `edit` then finds the calls in the
-//! script.
+//! The edits of lines whose calls the shell can replace exactly, as all recorded calls from the
+//! line show. `edit` then finds the calls in the script.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,8 +12,9 @@ use crate::explain::advice::phrases::name;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::patterns::shells::Dialect;
 
-/// Returns the edits of the lines that request launches of a program, those with the most launches first. Calls with different arguments from one
-/// line may have different edits. Calls that no edit is known for are left out.
+/// Returns the edits of the lines that request launches of a program, those with the most launches
+/// first. Calls with different arguments from one line may have different edits. Calls that no edit
+/// is known for are left out.
 pub(in crate::explain::advice) fn edits(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32]) -> Vec<Edit> {
     let mut edits = Vec::new();
     for site in shell_sites(context, program, launches) {
@@ -45,8 +46,8 @@ fn exact(rows: &[Row], call: &Call) -> Option<Exact> {
     rows.find_map(|row| row.substitute(call)?.exact)
 }
 
-/// Returns the code that replaces a recorded call, whether it is exact only for a text of one line, and whether it gives the same result for the
-/// recorded arguments.
+/// Returns the code that replaces a recorded call, whether it is exact only for a text of one line,
+/// and whether it gives the same result for the recorded arguments.
 fn recorded_form(context: &RuleContext<'_, '_>, index: u32) -> Option<((Form, bool), bool)> {
     let (rows, call) = call_of(context, index as usize)?;
     let arguments = arguments_of(context.launch(index).execs.first()?);

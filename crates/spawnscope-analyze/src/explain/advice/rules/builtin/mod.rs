@@ -1,5 +1,5 @@
-//! Small programs that a shell launches although it can do their work itself. `row` reads the table of
-//! replacements; `names`, `numbers`, `text` and `sed` compute replacements that depend on the
+//! Small programs that a shell launches although it can do their work itself. `row` reads the table
+//! of replacements; `names`, `numbers`, `text` and `sed` compute replacements that depend on the
 //! recorded arguments. Calls that cannot be replaced reliably are skipped.
 
 mod call;
@@ -53,7 +53,8 @@ struct NeedlessLaunch {
     substitute: Arc<Substitute>,
 }
 
-/// The texts of a call, the dialect of its shell, and whether it is fed, captured, and prints its result.
+/// The texts of a call, the dialect of its shell, and whether it is fed, captured, and prints its
+/// result.
 type Given = ([Option<TextId>; 3], Dialect, [bool; 3]);
 
 /// The replacements of all calls that were asked for.
@@ -104,7 +105,8 @@ pub(in crate::explain::advice) fn can_replace(context: &RuleContext<'_, '_>, ind
     TABLE.contains_key(program) && Dialect::of_parent(context.forest(), index as usize).is_some()
 }
 
-/// Returns how the code that made some launches of a program does their work itself. Empty if it is not known to: no shell does what openssl does.
+/// Returns how the code that made some launches of a program does their work itself. Empty if it is
+/// not known to: no shell does what openssl does.
 pub(in crate::explain::advice) fn without_launching(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<String> {
     let exact = fix_of(context, launches);
     let functions = launches.iter().find_map(|launch| functions(context, *launch)).filter(|_| exact.is_empty());
@@ -140,7 +142,8 @@ pub(in crate::explain::advice) fn replaces(context: &RuleContext<'_, '_>, index:
     substitute_of(context, index as usize, [true, true, false]).is_some()
 }
 
-/// Returns the replacement of a call that is fed, captured, and prints its result, or not. Most calls are like others.
+/// Returns the replacement of a call that is fed, captured, and prints its result, or not. Most
+/// calls are like others.
 fn substitute_of(context: &RuleContext<'_, '_>, index: usize, given: [bool; 3]) -> Option<Arc<Substitute>> {
     let [exec] = &context.forest().launches[index].execs[..] else { return None };
     let key = (exec.texts(), Dialect::of_parent(context.forest(), index)?, given);
@@ -158,7 +161,8 @@ fn substitute_of(context: &RuleContext<'_, '_>, index: usize, given: [bool; 3]) 
     substitute
 }
 
-/// Returns the call of a program in the table, as if it was part of `$(echo ... | PROGRAM)`, and the rows of the program.
+/// Returns the call of a program in the table, as if it was part of `$(echo ... | PROGRAM)`, and
+/// the rows of the program.
 fn call_of(context: &RuleContext<'_, '_>, index: usize) -> Option<(&'static [Row], Call)> {
     let launch = &context.forest().launches[index];
     let [exec] = &launch.execs[..] else { return None };

@@ -1,4 +1,5 @@
-//! Replaces sed with expansions, if its script consists of `s` commands, and its input is the text of a variable.
+//! Replaces sed with expansions, if its script consists of `s` commands, and its input is the text
+//! of a variable.
 
 use super::call::{
     Call, ExactFor, Form, Substitute, TEXT_LIMIT, escape_pattern, escape_substitution_pattern, is_literal_replacement,
@@ -36,7 +37,8 @@ fn script_of(words: &[&str]) -> Option<(String, bool)> {
     (!script.contains(['\'', '\n'])).then_some((script, is_extended))
 }
 
-/// The sed command `s/pattern/replacement/g`, whose pattern may have an anchor or `.*` before or after it.
+/// The sed command `s/pattern/replacement/g`, whose pattern may have an anchor or `.*` before or
+/// after it.
 struct Command {
     pattern: Pattern,
     starts: Option<&'static str>,
@@ -48,7 +50,8 @@ struct Command {
 /// What a command looks for.
 enum Pattern {
     Text(String),
-    /// A character of a set, such as `0-9`, or all that follow each other, if there is at least this number.
+    /// A character of a set, such as `0-9`, or all that follow each other, if there is at least
+    /// this number.
     Set {
         set: String,
         at_least: Option<u8>,
@@ -88,7 +91,8 @@ impl Command {
         is_plain.then_some(Command { pattern, starts, ends, replacement, is_global })
     }
 
-    /// Returns the suffix of an expansion that does the same for one line: `#...` or `%...`, or one that not all shells have.
+    /// Returns the suffix of an expansion that does the same for one line: `#...` or `%...`, or one
+    /// that not all shells have.
     fn expansion(&self, has_extensions: bool) -> Option<String> {
         let (is_removal, new) = (self.replacement.is_empty(), &self.replacement);
         let all = if self.is_global { "//" } else { "/" };
@@ -99,7 +103,8 @@ impl Command {
                     Some(set) => format!("[{set}]"),
                     None => format!("[!{set}]"),
                 };
-                // Without an anchor, the first match is at the beginning of the line, even if it is empty there.
+                // Without an anchor, the first match is at the beginning of the line, even if it is
+                // empty there.
                 return match (self.starts, self.ends, self.is_global) {
                     _ if !is_removal => None,
                     (Some("^"), None, _) => Some(format!("#\"${{{{v}}%%{other}*}}\"")),
@@ -146,7 +151,8 @@ impl Command {
     }
 }
 
-/// Returns the text up to a delimiter, and what follows. A delimiter with a backslash belongs to the text.
+/// Returns the text up to a delimiter, and what follows. A delimiter with a backslash belongs to
+/// the text.
 fn part(text: &str, delimiter: char) -> Option<(String, &str)> {
     let mut part = String::new();
     let mut characters = text.char_indices();
@@ -178,7 +184,8 @@ fn literal_of(pattern: &str, is_extended: bool) -> Option<String> {
     (!literal.is_empty()).then_some(literal)
 }
 
-/// Returns the set of characters that a pattern matches, as a pattern of the shell: `[^0-9]*`, `[[:space:]]\+`, ` *`.
+/// Returns the set of characters that a pattern matches, as a pattern of the shell: `[^0-9]*`,
+/// `[[:space:]]\+`, ` *`.
 fn set_of(pattern: &str, is_extended: bool) -> Option<Pattern> {
     let plus = if is_extended { "+" } else { "\\+" };
     let repeated = [("*", 0), (plus, 1)].into_iter().find_map(|(end, least)| Some((pattern.strip_suffix(end)?, least)));

@@ -41,8 +41,8 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
         field => match field.parse().ok()? {
             1 => Form::of_input([format!("%%{pattern}*")]),
             2 => Form::of_input([format!("#*{pattern}"), format!("%%{pattern}*")]),
-            // cut gives nothing for a field that is missing, but the whole line if it has no delimiter at all. Unlike
-            // `cut`, `read` would merge consecutive blanks.
+            // cut gives nothing for a field that is missing, but the whole line if it has no
+            // delimiter at all. Unlike `cut`, `read` would merge consecutive blanks.
             field @ 3..10 => {
                 let quoted = pattern.replace(' ', "\\ ");
                 let field = between(delimiter, field);
@@ -54,7 +54,8 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
     Some(Substitute::of_filter(call, form, ExactFor::Line, &[]))
 }
 
-/// Returns commands that set a variable to the field between separators of one character. A missing field is empty.
+/// Returns commands that set a variable to the field between separators of one character. A missing
+/// field is empty.
 fn between(separator: &str, field: usize) -> String {
     let (missing, pattern) = (separator.repeat(field - 1), escape_pattern(separator));
     let steps = format!("{{y}}=${{{{y}}#*{pattern}}}; ").repeat(field - 1);
@@ -74,7 +75,8 @@ fn characters(call: &Call, range: &str) -> Option<Substitute> {
     Some(Substitute::of_filter(call, form, ExactFor::Line, &["cut counts bytes, the shell characters"]))
 }
 
-/// Returns the values of options that are written `-d:` or `-d :`. `None` if there is anything else.
+/// Returns the values of options that are written `-d:` or `-d :`. `None` if there is anything
+/// else.
 fn options_of<'w>(words: &[&'w str], names: [&str; 2]) -> Option<[Option<&'w str>; 2]> {
     let mut values = [None; 2];
     let mut words = words.iter().copied();

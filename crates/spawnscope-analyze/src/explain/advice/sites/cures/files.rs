@@ -1,4 +1,5 @@
-//! Programs that get one file at a time from xargs, find or a shell loop: which launches can be merged, and the command that merges them.
+//! Programs that get one file at a time from xargs, find or a shell loop: which launches can be
+//! merged, and the command that merges them.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,9 +12,11 @@ use crate::patterns::xargs::XargsOptions;
 
 /// Maximum batch size. The command line must not get too long.
 const MAX_BATCH: usize = 1000;
-/// Number of batches for each parallel process of xargs, so that all processes stay busy until the end.
+/// Number of batches for each parallel process of xargs, so that all processes stay busy until the
+/// end.
 const BATCHES_PER_PROCESS: usize = 4;
-/// Minimum share of distinct files, in percent. Repeated calls such as `rm -f conftest.o` are not a list of files.
+/// Minimum share of distinct files, in percent. Repeated calls such as `rm -f conftest.o` are not a
+/// list of files.
 const MIN_DISTINCT_PERCENT: usize = 80;
 
 /// What passes one file at a time.
@@ -47,7 +50,8 @@ impl BatchKey {
     }
 }
 
-/// Returns the batches of launches, the largest first. One launch could replace each batch: it has one parent process and common arguments.
+/// Returns the batches of launches, the largest first. One launch could replace each batch: it has
+/// one parent process and common arguments.
 pub(super) fn batches(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<(BatchKey, Vec<u32>)> {
     type Common<'a> = (BatchKey, Option<usize>, Vec<&'a [u8]>);
     let mut alike: BTreeMap<Common<'_>, Vec<(u32, &[u8])>> = BTreeMap::new();
@@ -98,19 +102,21 @@ fn member<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Member<'a>> {
     (!file.starts_with(b"-") && !is_pair).then_some((BatchKey { launcher, has_destination }, common, file))
 }
 
-/// Whether a launch works for less time than it takes to launch it. In a loop, these programs wait only for the disk, so their waits do not count as
-/// work.
+/// Whether a launch works for less time than it takes to launch it. In a loop, these programs wait
+/// only for the disk, so their waits do not count as work.
 pub(super) fn is_small(context: &RuleContext<'_, '_>, index: u32) -> bool {
     context.small_work.is_mostly_tax(index as usize) || context.small_work.is_mostly_tax_by_cpu_time(index as usize)
 }
 
-/// Returns what launched a launch. `None` if the program is not a launcher, or already passes many files at once.
+/// Returns what launched a launch. `None` if the program is not a launcher, or already passes many
+/// files at once.
 pub(super) fn launcher_of(context: &RuleContext<'_, '_>, index: u32) -> Option<Launcher> {
     let exec = context.forest().launcher(index as usize)?;
     let arguments: Vec<&[u8]> = exec.arguments().collect();
     match exec.program_name() {
         b"xargs" | b"gxargs" => xargs(&arguments, context.recording.info.usable_cpus() as usize),
-        // Only a command at the end of the expression can be batched. Anywhere else it is a test, whose result find needs for each file.
+        // Only a command at the end of the expression can be batched. Anywhere else it is a test,
+        // whose result find needs for each file.
         b"find" | b"gfind" => (arguments.last() == Some(&&b";"[..])).then_some(Launcher::Find),
         program => Dialect::of_program(program).map(Launcher::Shell),
     }
@@ -136,8 +142,9 @@ fn takes_many(launcher: Launcher, program: &[u8], exec: &Exec<'_>) -> bool {
     }
 }
 
-/// Returns the lines of the fix for a launch with the arguments `argv`. `size` is the number of files per launch if xargs runs several launches
-/// in parallel. With several batches, each has its own options or destination.
+/// Returns the lines of the fix for a launch with the arguments `argv`. `size` is the number of
+/// files per launch if xargs runs several launches in parallel. With several batches, each has its
+/// own options or destination.
 pub(super) fn snippet(key: &BatchKey, argv: &[Vec<u8>], size: usize, batches: usize) -> Vec<String> {
     let file = argv.len().saturating_sub(if key.has_destination { 2 } else { 1 });
     let program = argv.first().map(|program| name(program)).unwrap_or_default();

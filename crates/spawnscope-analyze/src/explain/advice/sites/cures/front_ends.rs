@@ -1,5 +1,5 @@
-//! Front ends that prepare a program at each launch and then run it: they build it, resolve its packages, or start a container. What they
-//! prepare can be kept.
+//! Front ends that prepare a program at each launch and then run it: they build it, resolve its
+//! packages, or start a container. What they prepare can be kept.
 
 use std::sync::LazyLock;
 
@@ -15,8 +15,8 @@ pub(in crate::explain::advice::sites) struct FrontEnd {
     program: &'static str,
     /// Empty if any arguments match.
     subcommand: &'static str,
-    /// The program that launches it for each of its cases. If there is none, the last process that the front end launches is the program, whose
-    /// work stays.
+    /// The program that launches it for each of its cases. If there is none, the last process that
+    /// the front end launches is the program, whose work stays.
     parent: &'static str,
     /// What each launch repeats.
     pub(super) repeats: &'static str,

@@ -1,5 +1,5 @@
-//! Small programs whose work the launching code can do itself, with a function of its language. For shells, `rules/builtin` has better advice
-//! about many calls.
+//! Small programs whose work the launching code can do itself, with a function of its language. For
+//! shells, `rules/builtin` has better advice about many calls.
 
 use super::{Cure, IN_LANGUAGE, certain, finding, needs_library};
 use crate::explain::advice::context::RuleContext;
@@ -13,7 +13,8 @@ use crate::patterns::shells::{is_shell, needless_shell};
 use crate::patterns::words::Words;
 use crate::predict::whatif::changes::Change;
 
-/// Minimum number of launches of an unknown program. If there are only a few, each may be necessary.
+/// Minimum number of launches of an unknown program. If there are only a few, each may be
+/// necessary.
 const MIN_LAUNCHES: usize = 20;
 /// Programs whose purpose is to launch others. Their input determines how many launches they make.
 const LAUNCHERS: Words = Words("cc find gcc gfind gxargs ninja parallel xargs");
@@ -43,8 +44,8 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     Some(certain(if is_guess { finding.guessed() } else { finding }))
 }
 
-/// Whether a launch without descendants works for less time than it takes to launch it. About programs in an unnecessary shell, the rule
-/// `needless-shell` has better advice.
+/// Whether a launch without descendants works for less time than it takes to launch it. About
+/// programs in an unnecessary shell, the rule `needless-shell` has better advice.
 fn is_small(context: &RuleContext<'_, '_>, index: u32) -> bool {
     let forest = context.forest();
     let parent = forest.parent(index as usize);

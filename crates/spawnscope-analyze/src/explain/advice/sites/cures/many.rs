@@ -1,5 +1,6 @@
-//! One launch for many inputs. Programs that are known to take many files get the exact command, other known programs the form of their manual,
-//! and all others their own shared arguments, with an "if".
+//! One launch for many inputs. Programs that are known to take many files get the exact command,
+//! other known programs the form of their manual, and all others their own shared arguments, with
+//! an "if".
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -32,7 +33,8 @@ use spawnscope_data::event::Nanos;
 
 /// Maximum number of items per launch. More would make the command line too long.
 const MAX_BATCH: u32 = 1000;
-/// Minimum share of distinct command lines, in percent. Repeated command lines are a question that is asked again.
+/// Minimum share of distinct command lines, in percent. Repeated command lines are a question that
+/// is asked again.
 const MIN_DISTINCT_PERCENT: usize = 50;
 /// Programs that answer once for all that they read.
 const AGGREGATES: Words = Words("cksum cmp diff egrep fgrep grep head md5sum sha1sum sha256sum sort tail uniq wc");
@@ -61,7 +63,8 @@ fn is_interpreter(command: &[u8]) -> bool {
     !matches!(Runtime::named(command), Runtime::Native)
 }
 
-/// A compiler that gets the same file each time, whose contents are another test of a feature, as in `configure`.
+/// A compiler that gets the same file each time, whose contents are another test of a feature, as
+/// in `configure`.
 fn of_probes(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     const SOURCES: [&[u8]; 7] = [b".c", b".C", b".cc", b".cpp", b".cxx", b".f90", b".rs"];
     let source = |index: &u32| {
@@ -106,7 +109,8 @@ fn of_files(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
             "{} then gets all files at once, with one combined output and one exit status; later steps must wait until the batch has finished",
             name(command)
         ));
-    // The option cannot say which files belong together, so its batch size is the mean number of files per remaining launch.
+    // The option cannot say which files belong together, so its batch size is the mean number of
+    // files per remaining launch.
     let with = format!("{}={mean_size}", option("--batch", command, site.parent));
     let is_known = finding
         .launches
@@ -158,7 +162,8 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     Some(open(finding.predicted_by_all(changes, option)))
 }
 
-/// Returns the changes that merge launches, and do without the forks of a shell that exist only for them.
+/// Returns the changes that merge launches, and do without the forks of a shell that exist only for
+/// them.
 fn merged(context: &RuleContext<'_, '_>, all: &[u32], size: u32) -> Vec<AppliedChange> {
     let forest = context.forest();
     let mut forks = Vec::new();
@@ -172,8 +177,8 @@ fn merged(context: &RuleContext<'_, '_>, all: &[u32], size: u32) -> Vec<AppliedC
     std::iter::once(batch).chain(forks).collect()
 }
 
-/// Whether launches ask about different items: in their arguments or, if they are parts of pipelines, on their standard input. Each temporary file
-/// is another one.
+/// Whether launches ask about different items: in their arguments or, if they are parts of
+/// pipelines, on their standard input. Each temporary file is another one.
 fn have_own_inputs(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let in_pipelines = all.iter().filter(|index| is_in_pipeline(context.forest(), **index)).count();
     are_distinct(context, all) || in_pipelines * 2 > all.len() || context.launch(all[0]).command.name == b"mktemp"
@@ -281,8 +286,8 @@ fn program_of_reader<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<&'
     reader_of(context, index).map(|reader| context.launch(reader).command.name)
 }
 
-/// Returns what becomes of the readers of launches in pipelines if one launch takes the place of these: its form may do their work, too, and a
-/// filter of lines reads what all of them print.
+/// Returns what becomes of the readers of launches in pipelines if one launch takes the place of
+/// these: its form may do their work, too, and a filter of lines reads what all of them print.
 fn of_readers(context: &RuleContext<'_, '_>, all: &[u32], is_for_reader: bool) -> Option<AppliedChange> {
     let is_filter = |reader: u32| {
         let exec = context.launch(reader).execs.last();
@@ -329,8 +334,8 @@ fn fix_of_unknown(
     [fix].into_iter().chain(several).chain(is_selection.then_some(selection)).collect()
 }
 
-/// `mv`, `cp`, `ln` and `install`, launched once per pair of source and destination. One launch cannot take several pairs, but one process of
-/// another program can do all the work.
+/// `mv`, `cp`, `ln` and `install`, launched once per pair of source and destination. One launch
+/// cannot take several pairs, but one process of another program can do all the work.
 fn of_pairs(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let command = context.launch(site.launches[0]).command.name;
     let mut all = site.launches.clone();
@@ -372,7 +377,8 @@ fn fix_of_pairs(program: &str, line: &SharedLine) -> Vec<String> {
     fix
 }
 
-/// One launch for several questions about the same input, such as three fields of a JSON file, which several lines request in turn.
+/// One launch for several questions about the same input, such as three fields of a JSON file,
+/// which several lines request in turn.
 pub(super) fn together(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let command = context.launch(site.launches[0]).command.name;
     let questions = rounds(context, &site.launches)?;
@@ -398,7 +404,8 @@ pub(super) fn together(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option
     Some(certain(finding.predicted_by(Change::Batch(questions), "")))
 }
 
-/// Returns the command line of the first of some launches, with the options that only the others have.
+/// Returns the command line of the first of some launches, with the options that only the others
+/// have.
 fn with_all_options(context: &RuleContext<'_, '_>, round: &[u32]) -> String {
     let mut words: Vec<Vec<u8>> = Vec::new();
     for index in round {
@@ -410,7 +417,8 @@ fn with_all_options(context: &RuleContext<'_, '_>, round: &[u32]) -> String {
     words.iter().map(|word| quoted(&name(word))).collect::<Vec<_>>().join(" ")
 }
 
-/// A wrapper (`sudo`, `env`, `chroot`, `ssh`) around each of many launches, although one could be around the whole loop.
+/// A wrapper (`sudo`, `env`, `chroot`, `ssh`) around each of many launches, although one could be
+/// around the whole loop.
 pub(super) fn in_one_wrapper(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let all = site.launches.clone();
     let wrapper = |index: &u32| {

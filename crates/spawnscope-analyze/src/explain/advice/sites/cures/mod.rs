@@ -1,4 +1,5 @@
-//! Cures: the few ways to spend less time on a site. Each function returns the cure if the recording supports it.
+//! Cures: the few ways to spend less time on a site. Each function returns the cure if the
+//! recording supports it.
 
 mod files;
 pub(super) mod front_ends;
@@ -68,7 +69,8 @@ pub(super) fn of(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<Cure> {
     cures
 }
 
-/// Returns the cures of launches whose time is in what they launch: these may run at the same time, or need fewer shells.
+/// Returns the cures of launches whose time is in what they launch: these may run at the same time,
+/// or need fewer shells.
 pub(super) fn around(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<Cure> {
     [parallel::cure, shell_lines::per_file as CureOf].iter().filter_map(|cure| cure(context, site)).collect()
 }
@@ -94,7 +96,8 @@ pub(super) fn are_lines_of_a_language(context: &RuleContext<'_, '_>, site: &Site
         )
 }
 
-/// Whether a language does the work of a program only with a library. One launch for many inputs is easier.
+/// Whether a language does the work of a program only with a library. One launch for many inputs is
+/// easier.
 pub(super) fn needs_library(program: &[u8]) -> bool {
     const LIBRARIES: Words = Words("curl git jq openssl sqlite3 wget");
     LIBRARIES.contains(program)

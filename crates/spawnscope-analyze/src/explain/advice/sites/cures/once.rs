@@ -1,4 +1,5 @@
-//! Launches that ask the same question again: `git rev-parse --show-toplevel`, `$(shell cat VERSION)`. The first answer can be kept.
+//! Launches that ask the same question again: `git rev-parse --show-toplevel`, `$(shell cat
+//! VERSION)`. The first answer can be kept.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,7 +65,8 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     Some(removing(context, finding, repeated))
 }
 
-/// Returns the questions that are asked again, each with its launches, and whether their answers are certainly the same.
+/// Returns the questions that are asked again, each with its launches, and whether their answers
+/// are certainly the same.
 fn repeated<'a>(context: &RuleContext<'_, 'a>, site: &Site<'_>) -> (BTreeMap<Question<'a>, Vec<u32>>, bool) {
     let mut questions: BTreeMap<Question<'_>, Vec<u32>> = BTreeMap::new();
     let mut is_sure = true;
@@ -87,8 +89,8 @@ fn repeated<'a>(context: &RuleContext<'_, 'a>, site: &Site<'_>) -> (BTreeMap<Que
     (questions, is_sure)
 }
 
-/// Returns the command lines that make reads, at least sometimes: it expands `$(shell ...)` again at each use, whatever it runs. make does not wait
-/// for an answer that is there already.
+/// Returns the command lines that make reads, at least sometimes: it expands `$(shell ...)` again
+/// at each use, whatever it runs. make does not wait for an answer that is there already.
 fn make_functions<'a>(context: &RuleContext<'_, 'a>, site: &Site<'_>) -> BTreeSet<Question<'a>> {
     let of_make =
         |index: &&u32| Runtime::of_parent(context.forest(), **index) == Runtime::Make && context.is_captured(**index);
@@ -109,7 +111,8 @@ fn answer(context: &RuleContext<'_, '_>, index: u32) -> Option<Answer> {
     (is_known && !builtin::replaces(context, index)).then_some(answer)
 }
 
-/// Whether a sibling that may write to a launch ran at the same time. A program that reads its input has other answers.
+/// Whether a sibling that may write to a launch ran at the same time. A program that reads its
+/// input has other answers.
 pub(super) fn is_in_pipeline(forest: &Forest<'_>, index: u32) -> bool {
     let siblings = forest.siblings(index as usize);
     let before = siblings.and_then(|(siblings, position)| Some(siblings[position.checked_sub(1)?]));

@@ -1,5 +1,5 @@
-//! Launches that run one after the other while CPUs are idle: `make` without -j, and loops over independent files. Launches that wait for each
-//! other's lock on a file.
+//! Launches that run one after the other while CPUs are idle: `make` without -j, and loops over
+//! independent files. Launches that wait for each other's lock on a file.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -22,16 +22,18 @@ use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::event::syscalls::numbers;
 
-/// Minimum mean work of the launches, without their start-up. With less work it is better to merge or avoid the launches than to run them in
-/// parallel.
+/// Minimum mean work of the launches, without their start-up. With less work it is better to merge
+/// or avoid the launches than to run them in parallel.
 const MIN_WORK: Nanos = Nanos(2_000_000);
 /// Minimum share of distinct command lines, in percent. Equal command lines have the same result.
 const MIN_DISTINCT_PERCENT: usize = 80;
-/// Minimum number of idle CPUs while the launches ran. With fewer, they would only wait for each other.
+/// Minimum number of idle CPUs while the launches ran. With fewer, they would only wait for each
+/// other.
 const MIN_IDLE_CPUS: f64 = 0.4;
 /// Number of ancestors that are searched for an option of their own.
 const MAX_ANCESTORS: usize = 6;
-/// Programs with an option for the number of commands to run at a time, which may launch these through others. `{n}` stands for the number.
+/// Programs with an option for the number of commands to run at a time, which may launch these
+/// through others. `{n}` stands for the number.
 const JOBS_OPTIONS: [(&str, &str); 13] = [
     ("bats", "bats -j {n}   (needs GNU parallel)"),
     ("ctest", "ctest -j {n}"),
@@ -93,8 +95,9 @@ pub(in crate::explain::advice::sites) fn cure(context: &RuleContext<'_, '_>, sit
     Some(certain(finding))
 }
 
-/// Whether a program that can run commands in parallel ran at least as many at a time as there are CPUs, as `make -j2` does on two CPUs. Commands
-/// that such a process ran one after the other probably depend on each other.
+/// Whether a program that can run commands in parallel ran at least as many at a time as there are
+/// CPUs, as `make -j2` does on two CPUs. Commands that such a process ran one after the other
+/// probably depend on each other.
 fn has_enough_jobs(forest: &Forest<'_>, parent: usize, cpus: u32) -> bool {
     let program = forest.launches[parent].command.name;
     if !JOBS_OPTIONS.iter().any(|(name, _)| name.as_bytes() == program) && !PARALLEL_BY_DEFAULT.contains(program) {
@@ -116,8 +119,8 @@ fn has_enough_jobs(forest: &Forest<'_>, parent: usize, cpus: u32) -> bool {
     })
 }
 
-/// Whether launches of one program by one process look independent: they work for long enough, their command lines differ, and the parent does not
-/// read their output.
+/// Whether launches of one program by one process look independent: they work for long enough,
+/// their command lines differ, and the parent does not read their output.
 fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let work: u64 = all.iter().map(|index| work_of(context, *index as usize).0).sum();
     let execs = all.iter().filter_map(|index| context.launch(*index).execs.last());
@@ -128,8 +131,9 @@ fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
         && !may_write_same_file(context, all)
 }
 
-/// Whether launches share an operand that names a file, which each may write, as in `ar rc lib.a x.o`. The value of an option other than one for
-/// output, and the script of an interpreter, are only read.
+/// Whether launches share an operand that names a file, which each may write, as in `ar rc lib.a
+/// x.o`. The value of an option other than one for output, and the script of an interpreter, are
+/// only read.
 fn may_write_same_file(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     const OUTPUT: Words = Words("-o --out --output -O -f --file");
     let Some(line) = SharedLine::of(context, all) else { return false };
@@ -158,7 +162,8 @@ fn idle_cpus(context: &RuleContext<'_, '_>, first: u32, last: u32) -> Option<f64
     Some(f64::from(context.whatif.replay.cpus) - busy as f64 / span as f64)
 }
 
-/// Whether launches run a program that is known to take a lock, or wait for a lock on a file, themselves or through what they launch.
+/// Whether launches run a program that is known to take a lock, or wait for a lock on a file,
+/// themselves or through what they launch.
 fn takes_lock(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let forest = context.forest();
     let is_known = context.walk(all).any(|step| {
@@ -168,8 +173,8 @@ fn takes_lock(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     is_known || waited_for_locks(context, all) > Nanos(0)
 }
 
-/// Returns the work of a launch without its start-up. A sub-make waits for what it launches, so its work is that of its descendants, without
-/// makes and without shells that launched something.
+/// Returns the work of a launch without its start-up. A sub-make waits for what it launches, so its
+/// work is that of its descendants, without makes and without shells that launched something.
 fn work_of(context: &RuleContext<'_, '_>, index: usize) -> Nanos {
     let forest = context.forest();
     let own = |index: usize| {
@@ -183,7 +188,8 @@ fn work_of(context: &RuleContext<'_, '_>, index: usize) -> Nanos {
     Nanos(leaves.filter(|step| !is_sub_make(forest, step.index)).map(|step| own(step.index).0).sum())
 }
 
-/// Returns the option of the nearest program above launches that runs several commands at a time, if it does not make all of them by one command.
+/// Returns the option of the nearest program above launches that runs several commands at a time,
+/// if it does not make all of them by one command.
 fn own_option(forest: &Forest<'_>, all: &[u32], cpus: u32) -> Option<String> {
     let above = |launch: u32| std::iter::once(launch as usize).chain(forest.ancestors(launch as usize));
     let option_of = |exec: &Exec<'_>| {
@@ -199,7 +205,8 @@ fn own_option(forest: &Forest<'_>, all: &[u32], cpus: u32) -> Option<String> {
 }
 
 fn fix(context: &RuleContext<'_, '_>, own: &Option<String>, all: &[u32], cpus: u32) -> Vec<String> {
-    // Even with -j, make runs the lines of one recipe, and the commands of its shells, one after the other.
+    // Even with -j, make runs the lines of one recipe, and the commands of its shells, one after
+    // the other.
     if all.iter().all(|index| is_sub_make(context.forest(), *index as usize)) {
         return vec![
             format!("  make -j{cpus}, with a target for each directory; `$(MAKE)` and `+` pass -j on:"),

@@ -1,4 +1,5 @@
-//! One process that serves all: a program that is built once, an interpreter that loops over the inputs, one run of all test cases.
+//! One process that serves all: a program that is built once, an interpreter that loops over the
+//! inputs, one run of all test cases.
 
 use super::front_ends::{self, FrontEnd};
 use super::{Cure, RESIDENT, finding, open, removing, shared_line};
@@ -16,7 +17,8 @@ use spawnscope_data::event::Nanos;
 const LIMITS: &str = "in one process, the variables and modules of one job remain visible to the next; the upper end assumes that the launches repeat \
                       everything but a little work of their own";
 
-/// Returns the cure of launches that prepare the same program again, or start the same interpreter again.
+/// Returns the cure of launches that prepare the same program again, or start the same interpreter
+/// again.
 pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     if let Some(front_end) = front_ends::of(context, site) {
         return Some(prepared_once(context, site, front_end));
@@ -85,8 +87,8 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     Some(open(if is_one_script || has_options { finding } else { finding.guessed() }))
 }
 
-/// Whether all launches of an interpreter run one script, which decides whether it takes several inputs. php itself checks only the first file of
-/// `php -l`.
+/// Whether all launches of an interpreter run one script, which decides whether it takes several
+/// inputs. php itself checks only the first file of `php -l`.
 fn have_same_script(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let execs: Option<Vec<&Exec<'_>>> = all.iter().map(|index| context.launch(*index).execs.last()).collect();
     let Some(execs) = execs else { return false };
@@ -134,7 +136,8 @@ const MAX_BATCH: usize = 1000;
 /// Number of batches per CPU that keeps all CPUs busy, for launches that ran in parallel.
 const BATCHES_PER_CPU: usize = 2;
 
-/// Returns the batch size: the maximum or, if the launches ran in parallel, a size that leaves work for every CPU.
+/// Returns the batch size: the maximum or, if the launches ran in parallel, a size that leaves work
+/// for every CPU.
 fn batch_size(context: &RuleContext<'_, '_>, all: &[u32]) -> u32 {
     let overlapping = all.windows(2).filter(|pair| {
         let [first, second] = [pair[0], pair[1]].map(|index| context.launch(index));
@@ -147,7 +150,8 @@ fn batch_size(context: &RuleContext<'_, '_>, all: &[u32]) -> u32 {
     (all.len() / batches.max(1)).clamp(2, MAX_BATCH) as u32
 }
 
-/// One launch, whose time may be necessary. `None` unless a shell reads its output, which can be kept, or a front end prepares it.
+/// One launch, whose time may be necessary. `None` unless a shell reads its output, which can be
+/// kept, or a front end prepares it.
 pub(super) fn single(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let launch = site.launches[0];
     let front_end = front_ends::of(context, site);

@@ -1,5 +1,6 @@
-//! Command lines that a program runs with `sh -c`: one shell per file of find and xargs, per line of a recipe, per job of GNU parallel, or per call
-//! of a language. `needless-shell` is about lines that need no shell.
+//! Command lines that a program runs with `sh -c`: one shell per file of find and xargs, per line
+//! of a recipe, per job of GNU parallel, or per call of a language. `needless-shell` is about lines
+//! that need no shell.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,8 @@ use crate::predict::whatif::changes::Change;
 const MAX_LAUNCHES_OF_LINE: usize = 32;
 /// Minimum number of command lines in a loop. If there are only a few, each may be necessary.
 const MIN_LINES: usize = 20;
-/// Lines belong to one recipe only if the most frequent one runs at most this many times as often as the least frequent one.
+/// Lines belong to one recipe only if the most frequent one runs at most this many times as often
+/// as the least frequent one.
 const MAX_COUNT_RATIO: usize = 2;
 /// Number of jobs per CPU that keeps all CPUs busy.
 const JOBS_PER_CPU: usize = 4;
@@ -68,7 +70,8 @@ pub(super) fn per_file(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option
     Some(open(finding))
 }
 
-/// A shell that starts another one for each line. A login shell also reads its start-up files each time.
+/// A shell that starts another one for each line. A login shell also reads its start-up files each
+/// time.
 fn in_this_shell(context: &RuleContext<'_, '_>, site: &Site<'_>, mut all: Vec<u32>) -> Option<Cure> {
     // A line with arguments of its own would need a function.
     let is_whole = |index: &u32| {
@@ -107,7 +110,8 @@ fn jobs(context: &RuleContext<'_, '_>, site: &Site<'_>, all: Vec<u32>) -> Cure {
     certain(finding)
 }
 
-/// Recipes of make with several lines, each of which needs a shell. make can start one shell per target.
+/// Recipes of make with several lines, each of which needs a shell. make can start one shell per
+/// target.
 fn recipe(context: &RuleContext<'_, '_>, site: &Site<'_>, all: &[u32]) -> Option<Cure> {
     let mut by_line: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
     for &index in all {
@@ -133,8 +137,8 @@ fn recipe(context: &RuleContext<'_, '_>, site: &Site<'_>, all: &[u32]) -> Option
     Some(certain(finding))
 }
 
-/// Returns the line of a recipe without the words that differ between targets: file names and numbers. `None` if its shell is unnecessary, or if
-/// make reads its output, as for `$(shell ...)`.
+/// Returns the line of a recipe without the words that differ between targets: file names and
+/// numbers. `None` if its shell is unnecessary, or if make reads its output, as for `$(shell ...)`.
 fn line_of_recipe(context: &RuleContext<'_, '_>, index: u32) -> Option<Vec<u8>> {
     let launch = context.launch(index);
     let text = launch.execs.first().and_then(command_of)?;
@@ -145,8 +149,8 @@ fn line_of_recipe(context: &RuleContext<'_, '_>, index: u32) -> Option<Vec<u8>> 
     is_recipe.then(|| words.collect::<Vec<_>>().join(&b' '))
 }
 
-/// Command lines of a language that has functions for all of their programs, or of which all launches work for less time than it takes to launch
-/// them.
+/// Command lines of a language that has functions for all of their programs, or of which all
+/// launches work for less time than it takes to launch them.
 fn of_language(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime, mut shells: Vec<u32>) -> Option<Cure> {
     // Lines of which the language has no function may be few.
     let has_functions = |shell: &u32| functions_of(context, runtime, &below(context, &[*shell])).is_some();
@@ -198,7 +202,8 @@ fn below(context: &RuleContext<'_, '_>, shells: &[u32]) -> Vec<u32> {
     all
 }
 
-/// Returns the programs among launches, and the functions of a language that do their work, if it has functions for all.
+/// Returns the programs among launches, and the functions of a language that do their work, if it
+/// has functions for all.
 fn functions_of(context: &RuleContext<'_, '_>, runtime: Runtime, all: &[u32]) -> Option<(Vec<String>, Vec<String>)> {
     let executed = all.iter().map(|index| context.launch(*index)).filter(|launch| !launch.execs.is_empty());
     let mut programs: BTreeMap<&[u8], &str> = BTreeMap::new();
