@@ -17,7 +17,7 @@ const PRESENT_MAY_IMPORT: [&str; 6] = ["event", "units", "analyze", "doctor", "l
 const CLI: &str = "crates/spawnscope/src/cli";
 /// Files in `cli` that write to standard error: messages, and the report after a recording, which
 /// contains only our own text.
-const MAY_WRITE: [&str; 2] = ["output.rs", "record.rs"];
+const MAY_WRITE: [&str; 3] = ["output.rs", "record.rs", "usage_error.rs"];
 const MAX_LINES: usize = 500;
 
 fn root() -> PathBuf {

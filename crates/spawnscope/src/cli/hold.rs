@@ -185,7 +185,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::args::{Arguments, Verb};
+    use crate::cli::verbs::{Arguments, Verb};
 
     fn message(command: &[&str], notice: &Notice) -> String {
         let words_typed = ["spawnscope", "hold"].iter().chain(command);

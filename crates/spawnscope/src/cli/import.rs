@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::args::DEFAULT_FILE;
-use super::output::{STANDARD_STREAM, escape_line, print_message};
+use super::args::{DEFAULT_FILE, STANDARD_STREAM};
+use super::output::{escape_line, print_message};
 use crate::import::{Format, Imported, import};
 use crate::record::Redaction;
 use crate::units;

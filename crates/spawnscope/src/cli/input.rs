@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use nix::unistd::dup2_stdin;
 
-use super::output::STANDARD_STREAM;
+use super::args::STANDARD_STREAM;
 use crate::record::is_recording;
 
 const STANDARD_INPUT: &str = "/dev/stdin";

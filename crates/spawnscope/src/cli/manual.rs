@@ -9,7 +9,7 @@ use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::args::Arguments;
+use super::verbs::Arguments;
 
 pub fn write_pages(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("failed to create {}", directory.display()))?;

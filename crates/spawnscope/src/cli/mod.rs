@@ -45,6 +45,8 @@ mod source_files;
 #[cfg(feature = "top")]
 mod top;
 mod tree;
+mod usage_error;
+mod verbs;
 mod whatif;
 mod with;
 
@@ -54,8 +56,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{CommandFactory, Parser};
 
-use self::args::{Arguments, Verb};
 use self::exit::Status;
+use self::verbs::{Arguments, Verb};
 use crate::held::inheritance;
 
 /// Returns the definition of the command line. Tests parse the commands in the documentation with
@@ -70,7 +72,7 @@ pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() => {
-            output::print_usage_error(&error);
+            usage_error::print(&error);
             return ExitCode::from(exit::FAILED);
         }
         Err(help) => return status(without_status(manual::print_help(&help))).end(),

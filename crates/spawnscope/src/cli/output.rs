@@ -2,7 +2,6 @@
 //! pipe.
 
 use std::env;
-use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::ops::RangeInclusive;
@@ -11,11 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
 use rustix::termios::Winsize;
 
-use super::args::{Arguments, DEFAULT_FILE};
+use super::args::{DEFAULT_FILE, STANDARD_STREAM};
 use super::input;
 use crate::present::text;
 use crate::record::Redaction;
@@ -25,7 +22,6 @@ use crate::units;
 /// The width in columns if there is no terminal and `COLUMNS` is not set.
 const DEFAULT_WIDTH: usize = 80;
 const ACCEPTED_WIDTHS: RangeInclusive<usize> = 20..=1000;
-pub const STANDARD_STREAM: &str = "-";
 /// Minimum width that all outputs support. A narrower terminal wraps lines.
 const MIN_WIDTH: usize = 40;
 
@@ -140,63 +136,6 @@ pub fn print_failure(error: &anyhow::Error) {
     print_message(&escape_line(format!("{error:#}")));
 }
 
-pub fn print_usage_error(error: &clap::Error) {
-    // The error does not mark which words it quotes from the command line. Therefore the arguments
-    // are escaped and parsed again.
-    let typed: Vec<OsString> = env::args_os().collect();
-    let shown = typed.iter().map(|argument| text::escape(argument.as_encoded_bytes()));
-    let mut escaped_error = Arguments::try_parse_from(shown).err();
-    let is_help = typed.get(1).is_some_and(|verb| verb == "help");
-    if let Some(escaped_error) =
-        escaped_error.as_mut().filter(|escaped_error| escaped_error.kind() == ErrorKind::InvalidSubcommand && !is_help)
-    {
-        let command = text::command_line(typed.iter().skip(1).map(|argument| argument.as_bytes()), None);
-        suggest_record(escaped_error, &command);
-    }
-    if let Some(missing) = escaped_error.as_mut().filter(|error| error.kind() == ErrorKind::MissingRequiredArgument) {
-        list_values(missing, typed.get(1));
-    }
-    let message = escaped_error.as_ref().unwrap_or(error).render().to_string();
-    let _ = writeln!(io::stderr(), "{}", escape_lines(message.trim_end()));
-}
-
-fn list_values(error: &mut clap::Error, verb: Option<&OsString>) {
-    let mut definition = Arguments::command();
-    // An argument has a text only in a complete definition.
-    definition.build();
-    let verb = verb.and_then(|verb| definition.find_subcommand(verb));
-    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return };
-    let arguments = verb.into_iter().flat_map(clap::Command::get_arguments);
-    let values = arguments.filter(|argument| missing.contains(&argument.to_string()));
-    let names: Vec<String> =
-        values.flat_map(clap::Arg::get_possible_values).map(|value| value.get_name().to_owned()).collect();
-    if !names.is_empty() {
-        let tip = format!("possible values: {}", names.join(", "));
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    }
-}
-
-/// If a command was typed instead of a verb, adds the tip "did you mean `spawnscope record --
-/// COMMAND`?". clap's own tip is kept if it names a similar verb that is not hidden.
-fn suggest_record(error: &mut clap::Error, command: &str) {
-    let definition = Arguments::command();
-    let typed = match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(typed)) => typed.clone(),
-        _ => String::new(),
-    };
-    if let Some(ContextValue::Strings(mut names)) = error.remove(ContextKind::SuggestedSubcommand) {
-        names.retain(|name| {
-            let is_hidden = definition.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
-            !is_hidden && is_similar(&typed, name)
-        });
-        if !names.is_empty() {
-            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
-        }
-    }
-    let tip = format!("did you mean `spawnscope record -- {command}`?");
-    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-}
-
 /// Escapes text from other sources so that it fits into a message as one line.
 pub fn escape_line(quoted: impl Display) -> String {
     text::escape(quoted.to_string().as_bytes())
@@ -231,15 +170,6 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// A name is similar if at most one in CHARACTERS_PER_MISTAKE of its characters is wrong.
-const CHARACTERS_PER_MISTAKE: usize = 3;
-
-/// Whether a user who typed `typed` may have meant `name`.
-fn is_similar(typed: &str, name: &str) -> bool {
-    let longer = typed.chars().count().max(name.chars().count());
-    strsim::osa_distance(typed, name) <= (longer / CHARACTERS_PER_MISTAKE).max(1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,17 +182,5 @@ mod tests {
         assert!(shows(&[]) && shows(&[("LANG", "C.UTF-8"), ("TERM", "xterm")]) && shows(&[("LC_ALL", "de_DE.utf8")]));
         assert!(!shows(&[("LANG", "C")]) && !shows(&[("LC_ALL", "C"), ("LANG", "en_US.UTF-8")]));
         assert!(!shows(&[("TERM", "dumb"), ("LANG", "en_US.UTF-8")]));
-    }
-
-    #[test]
-    fn mistyped_names_are_similar_and_other_words_are_not() {
-        for (typed, name) in
-            [("reprot", "report"), ("recrod", "record"), ("tpo", "top"), ("diffs", "diff"), ("expert", "export")]
-        {
-            assert!(is_similar(typed, name), "{typed} {name}");
-        }
-        for (typed, name) in [("nosuch", "bench"), ("make", "tree"), ("cargo", "record"), ("", "top")] {
-            assert!(!is_similar(typed, name), "{typed} {name}");
-        }
     }
 }

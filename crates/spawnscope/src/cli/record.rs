@@ -21,7 +21,7 @@ use super::recordings::{LastRecording, RecordingSettings, Recordings, unix_ns_no
 use super::resources::{self, MemoryPlan};
 use super::ring::Ring;
 use super::running::RunningProcesses;
-use super::session::{Command, Outcome, Session};
+use super::session::{Outcome, Session, TracedCommand, Watcher};
 use super::{exit, git_exclude, identity, labels, report};
 use crate::allowed_cpus::allowed_cpus;
 use crate::calibrate::{Calibrator, UnrecordedCall, recorded_launches};
@@ -32,23 +32,9 @@ use crate::held::{HeldCommand, Identity};
 use crate::owner::{Owner, act_as};
 use crate::process::pidfd;
 use crate::record::reader::Scope;
-use crate::record::{
-    Ending, FinishedFiles, Follower, Header, RecordError, Recorder, Redaction, WriterOptions, numbered_file,
-};
+use crate::record::{Ending, FinishedFiles, Header, RecordError, Recorder, Redaction, WriterOptions, numbered_file};
 use crate::signals::Signals;
 use crate::units;
-
-/// Follows a recording live, and may end it.
-pub trait Watcher {
-    /// Returns the follower that the recorder must pass its rows to.
-    fn follower(&mut self, header: &Header) -> Follower;
-    /// Starts to show the rows. Called once the collector is attached and the command runs.
-    fn begin(&mut self) -> Result<()>;
-    /// Whether the user wants the recording to end.
-    fn has_quit(&self) -> bool;
-    /// Ends the view without waiting for the user. Called when a terminating signal arrives.
-    fn end_now(&self);
-}
 
 pub fn run(arguments: &RecordArguments) -> Result<Status> {
     // Signals are caught once for all runs. Otherwise, the next run would treat the signals that
@@ -347,7 +333,7 @@ fn release(
     held: Option<HeldCommand>,
     arguments: &RecordArguments,
     recorder: Recorder,
-) -> Result<(Recorder, Option<OwnedFd>, Option<Command>, Nanos)> {
+) -> Result<(Recorder, Option<OwnedFd>, Option<TracedCommand>, Nanos)> {
     let started = clock::now();
     let Some(held) = held else {
         // There is no pidfd for a process that no longer exists.
@@ -355,7 +341,7 @@ fn release(
         let process = process.context("the process ended before it could be followed")?;
         return Ok((recorder, process, None, started));
     };
-    let command = Command { pid: held.pid(), launch: ROOT };
+    let command = TracedCommand { pid: held.pid(), launch: ROOT };
     recorder.set_root(ROOT);
     let kind = EventKind::Released { pid: command.pid };
     recorder.send(vec![Event { at: started, launch: ROOT, task: TaskId(ROOT.0), kind }]);

@@ -162,7 +162,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::args::{Arguments, Verb};
+    use crate::cli::verbs::{Arguments, Verb};
 
     fn arguments(typed: &[&str]) -> RecordArguments {
         let words = ["spawnscope", "record"].iter().chain(typed);

@@ -10,12 +10,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::metrics::Publisher;
 use super::output::{escape_line, print_message};
-use super::record::Watcher;
 use super::recordings::Recordings;
 use super::running::RunningProcesses;
 use crate::allowed_cpus::allowed_cpus;
 use crate::collect::{CollectError, Collector};
 use crate::event::{EventKind, LaunchId, Loss, Nanos, Pid};
+use crate::record::{Follower, Header};
 use crate::signals::{ArrivedSignal, Signals};
 use crate::{clock, job_control, units};
 
@@ -30,6 +30,18 @@ const LOSSES_INTERVAL: Duration = Duration::from_secs(1);
 /// before that.
 const MAX_SETTLING: Duration = Duration::from_millis(100);
 
+/// Follows a recording live, and may end it.
+pub trait Watcher {
+    /// Returns the follower that the recorder must pass its rows to.
+    fn follower(&mut self, header: &Header) -> Follower;
+    /// Starts to show the rows. Called once the collector is attached and the command runs.
+    fn begin(&mut self) -> Result<()>;
+    /// Whether the user wants the recording to end.
+    fn has_quit(&self) -> bool;
+    /// Ends the view without waiting for the user. Called when a terminating signal arrives.
+    fn end_now(&self);
+}
+
 pub struct Session<'a> {
     pub collector: &'a mut dyn Collector,
     pub recordings: &'a mut Recordings,
@@ -42,7 +54,7 @@ pub struct Session<'a> {
     pub watcher: Option<&'a dyn Watcher>,
     /// The pidfd of the command or, without a command, of the process that `-p` names.
     pub process: Option<OwnedFd>,
-    pub command: Option<Command>,
+    pub command: Option<TracedCommand>,
     pub deadline: Option<Instant>,
     /// Whether to record until all processes that the command launched have ended, not only the
     /// command.
@@ -53,7 +65,7 @@ pub struct Session<'a> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Command {
+pub struct TracedCommand {
     pub pid: Pid,
     pub launch: LaunchId,
 }

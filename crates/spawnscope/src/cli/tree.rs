@@ -3,9 +3,10 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Context, Result, bail};
+use clap::{Args, ValueHint};
 
 use super::analysis::{read_launches, with_timelines};
-use super::args::TreeArguments;
+use super::args::RecordingArgument;
 use super::output;
 use crate::analyze::Forest;
 use crate::analyze::model::tree_view::{TreeOptions, with_ancestors};
@@ -14,6 +15,32 @@ use crate::analyze::path::critical_path::CriticalPath;
 use crate::analyze::sites::select::Selector;
 use crate::present::tree;
 use crate::record::reader::RecordingFile;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  spawnscope tree                     # similar siblings as one line
+  spawnscope tree --unfold | less     # every process
+  spawnscope tree --match git ci.db   # git, and what led to it
+  spawnscope tree --depth 2           # the upper levels
+  spawnscope tree --critical          # what determined the wall time";
+
+#[derive(Debug, Args)]
+pub struct TreeArguments {
+    #[command(flatten)]
+    pub recording: RecordingArgument,
+    /// Print only these launches and those that led to them
+    #[arg(long = "match", value_name = "SEL", value_hint = ValueHint::Other)]
+    pub matching: Vec<String>,
+    /// Print only this number of levels
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..))]
+    pub depth: Option<u32>,
+    /// Print only launches on the critical path, each with its time on that path
+    #[arg(long)]
+    pub critical: bool,
+    /// Print every process, even if four or more siblings are similar
+    #[arg(long)]
+    pub unfold: bool,
+}
 
 pub fn run(arguments: &TreeArguments) -> Result<()> {
     let file = &arguments.recording.file;

@@ -9,7 +9,7 @@ use clap::{Args, ValueHint};
 use super::parse_seconds;
 use crate::lab::experiments::ALL;
 
-pub(super) const EXAMPLES: &str = "\
+pub const EXAMPLES: &str = "\
 Examples:
   spawnscope bench --quick                     # rough results in a minute
   spawnscope bench mechanisms parent-size      # run two experiments

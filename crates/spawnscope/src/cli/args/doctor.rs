@@ -10,7 +10,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::doctor::checks;
 
-pub(super) const EXAMPLES: &str = "\
+pub const EXAMPLES: &str = "\
 Examples:
   spawnscope doctor
   spawnscope doctor --full                        # with evidence and notes

@@ -102,7 +102,7 @@ pub struct RecordArguments {
     pub command: Vec<OsString>,
 }
 
-pub(super) const RECORD_EXAMPLES: &str = "\
+pub const EXAMPLES: &str = "\
 Examples:
   spawnscope record -- git status
   spawnscope record -o build.db -- make -j8

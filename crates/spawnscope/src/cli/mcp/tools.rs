@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use serde_json::{Map, Value, json};
 
-use crate::cli::args::Arguments;
+use crate::cli::verbs::Arguments;
 
 /// Maximum length of the JSON in an answer.
 const MAX_JSON_BYTES: usize = 18_000;
