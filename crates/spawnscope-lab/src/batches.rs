@@ -5,8 +5,33 @@
 use std::time::{Duration, Instant};
 
 use super::LabError;
-use super::harness::{Effort, Measurements};
-use super::outcome::Value;
+use super::measurements::{Measurements, Value};
+
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Whether to use smaller sizes, and to accept a rough result.
+    pub quick: bool,
+    /// The time for the rounds of one experiment. `MIN_ROUNDS` rounds are run even if they take
+    /// longer.
+    pub time: Duration,
+}
+
+impl Effort {
+    /// Returns the wanted noise: half an interval's length as a fraction of the median.
+    pub(super) fn wanted_noise(self) -> f64 {
+        if self.quick { 0.1 } else { 0.01 }
+    }
+
+    pub(super) fn batch(self) -> Duration {
+        Duration::from_millis(if self.quick { 2 } else { 10 })
+    }
+
+    /// Returns the minimum and maximum number of launches in a batch of a case with short launches.
+    /// Launches that are longer than a batch are measured one by one.
+    pub(super) fn batch_launch_limits(self) -> [f64; 2] {
+        if self.quick { [2.0, 5.0] } else { [5.0, 25.0] }
+    }
+}
 
 /// The number of trials of each case. A disturbance of the machine may affect any trial, but hardly
 /// all of them.

@@ -11,7 +11,9 @@ use tempfile::TempDir;
 
 use super::LabError;
 use super::batches::Case;
-use super::harness::{Effort, Measurements, interleave};
+use super::batches::Effort;
+use super::harness::interleave;
+use super::measurements::Measurements;
 use super::worker::Mechanism;
 use super::worker::protocol::Program;
 use spawnscope_system::tiny;

@@ -1,6 +1,6 @@
 //! Fits straight lines through measured points, robust against a few outliers.
 
-use super::harness::{Estimate, MIN_ROUNDS, Measurements};
+use super::measurements::{Estimate, MIN_ROUNDS, Measurements};
 use super::outcome::{Fit, Outcome};
 use spawnscope_data::statistics::{median, theil_sen_slope};
 
@@ -104,7 +104,8 @@ fn slope_within_intervals(points: &[(f64, &Estimate)]) -> Option<Estimate> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome::{Row, Scale, Unit, Value, key, measure};
+    use super::super::measurements::Value;
+    use super::super::outcome::{Row, Scale, Unit, key, measure};
     use super::*;
 
     fn estimates(half: f64, medians: &[f64]) -> Vec<Estimate> {

@@ -2,16 +2,17 @@
 //! one file per experiment, `worker` the launching processes, `harness` the rounds of measurements,
 //! and `outcome` the results. Nothing here prints.
 
+pub mod batches;
 pub mod context;
 pub mod experiments;
 pub mod harness;
 pub mod machine;
-pub mod memory;
+pub mod measurements;
 pub mod outcome;
+pub mod usable_memory;
 pub mod worker;
 
 mod asked;
-mod batches;
 mod compiler;
 mod copies;
 mod fit;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::memory::meminfo;
+use super::usable_memory::meminfo;
 
 /// The machine of a report. Properties that cannot be determined are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -3,8 +3,8 @@
 
 use serde::{Serialize, Serializer};
 
-use super::harness::{Estimate, MIN_ROUNDS, Measurements};
 use super::machine::Machine;
+use super::measurements::{Estimate, MIN_ROUNDS, Measurements, Value};
 
 /// The name of a value that rows have in addition to their columns: the number of launches per
 /// round. It is missing if the amount of work of the case is fixed.
@@ -13,7 +13,7 @@ pub const LAUNCHES: &str = "launches";
 pub const SCHEMA_VERSION: u32 = 2;
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct BenchReport {
     pub schema_version: u32,
     pub machine: Machine,
     /// Whether the run was quick, with wider intervals and smaller sizes.
@@ -26,9 +26,9 @@ pub struct Report {
     pub experiments: Vec<Outcome>,
 }
 
-impl Report {
-    pub fn new(machine: Machine, quick: bool) -> Report {
-        Report {
+impl BenchReport {
+    pub fn new(machine: Machine, quick: bool) -> BenchReport {
+        BenchReport {
             schema_version: SCHEMA_VERSION,
             machine,
             quick,
@@ -224,27 +224,6 @@ pub enum Unit {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row(pub Vec<(String, Value)>);
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Value {
-    Text(String),
-    Number(#[serde(serialize_with = "integer_if_exact")] f64),
-    Estimate(Estimate),
-    /// A value that was not measured, or cannot be trusted.
-    Unknown,
-}
-
-/// Writes whole numbers as `16`, not `16.0`.
-fn integer_if_exact<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    // 2^53: all whole numbers below it are exact.
-    const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.fract() == 0.0 && number.abs() < MAX_EXACT {
-        serializer.serialize_i64(*number as i64)
-    } else {
-        serializer.serialize_f64(*number)
-    }
-}
-
 impl Serialize for Row {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
@@ -255,42 +234,6 @@ impl Row {
     pub fn get(&self, column: &str) -> &Value {
         let found = self.0.iter().find(|(name, _)| name == column);
         found.map_or(&Value::Unknown, |(_, value)| value)
-    }
-}
-
-impl Value {
-    /// Returns the number of a key, or the median of a measurement.
-    pub fn number(&self) -> Option<f64> {
-        match self {
-            Value::Number(number) => Some(*number),
-            Value::Estimate(estimate) => Some(estimate.median),
-            Value::Text(_) | Value::Unknown => None,
-        }
-    }
-
-    pub fn estimate(&self) -> Option<&Estimate> {
-        match self {
-            Value::Estimate(estimate) => Some(estimate),
-            _ => None,
-        }
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Value {
-        Value::Text(text.to_owned())
-    }
-}
-
-impl From<u64> for Value {
-    fn from(number: u64) -> Value {
-        Value::Number(number as f64)
-    }
-}
-
-impl From<Option<Estimate>> for Value {
-    fn from(estimate: Option<Estimate>) -> Value {
-        estimate.map_or(Value::Unknown, Value::Estimate)
     }
 }
 

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use crate::LabError;
 use crate::context::ExperimentContext;
-use crate::harness::{MIN_ROUNDS, Measurements};
-use crate::memory::AvailableMemory;
+use crate::measurements::{MIN_ROUNDS, Measurements};
 use crate::outcome::{Outcome, Scale, Unit, key, measure};
+use crate::usable_memory::AvailableMemory;
 use crate::worker::protocol::{Request, Setting, WALL};
 use crate::worker::{Mechanism, Worker};
 

@@ -3,8 +3,8 @@
 use super::{columns, launches};
 use crate::LabError;
 use crate::context::ExperimentContext;
-use crate::harness::Measurements;
-use crate::outcome::{Outcome, Unit, Value, key, measure};
+use crate::measurements::{Measurements, Value};
+use crate::outcome::{Outcome, Unit, key, measure};
 use crate::worker::protocol::{CPU, SYSTEM, Setting};
 use crate::worker::{Mechanism, Worker};
 

@@ -14,7 +14,8 @@ use std::rc::Rc;
 use super::LabError;
 use super::batches::Case;
 use super::context::ExperimentContext;
-use super::outcome::{Column, Outcome, Unit, Value, measure};
+use super::measurements::Value;
+use super::outcome::{Column, Outcome, Unit, measure};
 use super::worker::protocol::{Program, Request};
 use super::worker::{Mechanism, Worker};
 

@@ -5,8 +5,8 @@ use super::{columns, launches};
 use crate::LabError;
 use crate::batches::Case;
 use crate::context::ExperimentContext;
-use crate::harness::Measurements;
-use crate::outcome::{Outcome, Scale, Unit, Value, key};
+use crate::measurements::{Measurements, Value};
+use crate::outcome::{Outcome, Scale, Unit, key};
 use crate::worker::protocol::Setting;
 use crate::worker::{Mechanism, Worker};
 

@@ -8,7 +8,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::protocol::{Pages, Setting};
 use crate::LabError;
-use spawnscope_system::launch_timing::memory::Memory;
+use spawnscope_system::launch_timing::mappings::Memory;
 use spawnscope_system::procfs;
 
 const HUGE_PAGE_BYTES: usize = 2 << 20;

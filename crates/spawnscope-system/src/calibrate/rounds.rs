@@ -12,7 +12,7 @@ use super::shared_results::{MAX_ROUNDS, SharedResults};
 use crate::clock::now;
 use crate::launch_timing::clone::{ChildStack, CloneCall, IdleCopy};
 use crate::launch_timing::keeper::{ignore_requests_to_end, pause};
-use crate::launch_timing::memory::{Memory, PAGE_BYTES};
+use crate::launch_timing::mappings::{Memory, PAGE_BYTES};
 use crate::launch_timing::timing::{Deadline, timed};
 use crate::process::reap;
 #[cfg(target_arch = "x86_64")]

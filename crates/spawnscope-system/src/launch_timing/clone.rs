@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 
-use super::memory::Memory;
+use super::mappings::Memory;
 use crate::arch::{Entry, clone_into, vfork_call};
 use crate::process::reap;
 

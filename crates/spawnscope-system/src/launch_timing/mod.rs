@@ -12,8 +12,8 @@
 pub mod clone;
 pub mod isolated_child;
 pub mod keeper;
+pub mod mappings;
 pub mod measuring_process;
-pub mod memory;
 pub mod run_queue_waits;
 pub mod series;
 pub mod shared;

@@ -5,7 +5,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use super::memory::Memory;
+use super::mappings::Memory;
 
 /// A type that may be stored in shared memory.
 ///

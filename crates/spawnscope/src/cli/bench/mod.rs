@@ -17,11 +17,11 @@ use super::args::BenchArguments;
 use super::output;
 use crate::cli::exit::Status;
 use crate::cli::output_file::OutputFile;
+use crate::lab::batches::Effort;
 use crate::lab::context::ExperimentContext;
 use crate::lab::experiments::{ALL, Experiment};
-use crate::lab::harness::Effort;
 use crate::lab::machine::{self, Machine};
-use crate::lab::outcome::Report;
+use crate::lab::outcome::BenchReport;
 use crate::lab::worker::serve;
 use crate::present::lab as present;
 
@@ -107,7 +107,7 @@ fn choose(names: &[String]) -> Vec<&'static Experiment> {
 
 /// Runs the experiments. Tables are printed as they are completed. If printing fails, the
 /// measurements so far are kept, but no further experiment runs.
-fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Report, Result<()>)> {
+fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(BenchReport, Result<()>)> {
     let chosen = choose(&arguments.experiments);
     let default = if arguments.quick { DEFAULT_QUICK_TIME } else { DEFAULT_TIME };
     let time = arguments.seconds.unwrap_or(default);
@@ -116,7 +116,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
     let effort = Effort { quick, time };
     let progress = Progress::new(chosen.len());
     let context = ExperimentContext::prepare(effort, arguments.max, &progress)?;
-    let mut report = Report::new(Machine::read(), quick);
+    let mut report = BenchReport::new(Machine::read(), quick);
     report.seconds = Some(time.as_secs_f64());
     let mut shown = show(&progress, table_width, |width| present::machine(&report.machine, width));
     for (number, experiment) in chosen.iter().enumerate() {
@@ -145,7 +145,7 @@ fn show(progress: &Progress, table_width: Option<usize>, render: impl Fn(usize) 
     }
 }
 
-fn print_report(form: Form, report: &Report, width: usize) -> Result<()> {
+fn print_report(form: Form, report: &BenchReport, width: usize) -> Result<()> {
     let text = match form {
         Form::Tables => output::with_glyphs(present::render_end(report, width)),
         Form::Json => present::json(report),

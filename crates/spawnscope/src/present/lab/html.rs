@@ -3,16 +3,16 @@
 
 use std::fmt::Write as _;
 
+use super::plot::{self, escape_html};
 use super::terminal::{experiment, render_end};
-use super::{plot, values};
-use crate::lab::outcome::Report;
-use crate::present::text::escape;
+use super::values;
+use crate::lab::outcome::BenchReport;
 
 const TEXT_WIDTH: usize = 120;
 const STYLE: &str = ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:1040px;margin:2em auto;padding:0 1em}\
     pre{overflow-x:auto;font-size:13px}svg{max-width:100%;height:auto}@media(prefers-color-scheme:dark){body{background:#161a20;color:#e3e7ec}}";
 
-pub fn html(report: &Report) -> String {
+pub fn html(report: &BenchReport) -> String {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
@@ -37,8 +37,4 @@ fn write_text(text: &str, page: &mut String) {
     let lines: Vec<String> = plain.trim().lines().map(escape_html).collect();
     // Writing to a string cannot fail.
     let _ = writeln!(page, "<pre>{}</pre>", lines.join("\n"));
-}
-
-pub(super) fn escape_html(text: &str) -> String {
-    escape(text.as_bytes()).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -11,9 +11,9 @@ pub use html::html;
 pub use terminal::{experiment, list, machine, render_end};
 
 use crate::lab::experiments::Experiment;
-use crate::lab::outcome::{Report, SCHEMA_VERSION};
+use crate::lab::outcome::{BenchReport, SCHEMA_VERSION};
 
-pub fn json(report: &Report) -> String {
+pub fn json(report: &BenchReport) -> String {
     pretty(report)
 }
 
@@ -34,14 +34,14 @@ fn pretty(value: &impl serde::Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::harness::Estimate;
     use crate::lab::machine::Machine;
-    use crate::lab::outcome::{Outcome, Row, Scale, Unit, Value, key, measure};
+    use crate::lab::measurements::{Estimate, Value};
+    use crate::lab::outcome::{Outcome, Row, Scale, Unit, key, measure};
 
     const CASE: &str = "\"a\", | <b> & \u{1b}[2J";
 
     /// Returns a report with texts that look like markup of each format.
-    fn hostile() -> Report {
+    fn hostile() -> BenchReport {
         let columns = vec![
             key("case", "a<b|c", Unit::Text),
             key("size", "size", Unit::Bytes),
@@ -58,7 +58,7 @@ mod tests {
             outcome.rows.push(Row(values.map(|(name, value)| (name.to_owned(), value)).to_vec()));
         }
         outcome.note("a note | with <tags>");
-        Report { experiments: vec![outcome], ..Report::new(Machine::read(), false) }
+        BenchReport { experiments: vec![outcome], ..BenchReport::new(Machine::read(), false) }
     }
 
     #[test]

@@ -4,11 +4,10 @@
 
 use std::fmt::Write as _;
 
-use super::html::escape_html;
 use super::values::{figure, is_shown, title_and_unit};
-use crate::lab::harness::Estimate;
+use crate::lab::measurements::Estimate;
 use crate::lab::outcome::{Outcome, Scale, Unit};
-use crate::present::text::width;
+use crate::present::text::{escape, width};
 
 /// The size of a plot without its legend, the width of the labels of the y axis, and the height of
 /// a line of text, in units of the SVG.
@@ -196,6 +195,10 @@ impl Axis {
         let step = steps.into_iter().find(|step| self.high / step >= 4.0).unwrap_or(decade / 5.0);
         (0..=(self.high / step) as i64).map(|tick| tick as f64 * step).collect()
     }
+}
+
+pub(super) fn escape_html(text: &str) -> String {
+    escape(text.as_bytes()).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

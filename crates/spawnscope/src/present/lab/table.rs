@@ -3,7 +3,7 @@
 //! sentence names them.
 
 use super::values::{cell_text, columns, figure, format_estimate, legend, noise, table_legend, title_and_unit};
-use crate::lab::harness::Estimate;
+use crate::lab::measurements::Estimate;
 use crate::lab::outcome::label;
 use crate::lab::outcome::{Column, Outcome};
 use crate::present::page::{Page, plain, styled};

@@ -6,9 +6,9 @@ use super::values::{
     describe_fit, describe_machine, format_estimate, interruption, is_shown, load_warning, title_and_unit,
 };
 use crate::lab::experiments::Experiment;
-use crate::lab::harness::Estimate;
 use crate::lab::machine::Machine;
-use crate::lab::outcome::{Outcome, Report, Unit, label};
+use crate::lab::measurements::Estimate;
+use crate::lab::outcome::{BenchReport, Outcome, Unit, label};
 use crate::present::page::{Page, plain};
 use crate::present::palette::{PLAIN, QUIET, TITLE, WARNING};
 use crate::present::text::escape;
@@ -92,7 +92,7 @@ fn without_slope(outcome: &Outcome) -> Vec<String> {
 }
 
 /// Renders the end of the output: how busy the machine was, and which experiments are missing.
-pub fn render_end(report: &Report, width: usize) -> String {
+pub fn render_end(report: &BenchReport, width: usize) -> String {
     let mut page = Page::of_width(width);
     for sentence in load_warning(&report.machine).into_iter().chain(interruption(report)) {
         page.line([]);

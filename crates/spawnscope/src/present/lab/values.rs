@@ -1,9 +1,9 @@
 //! Formats values of the lab.
 
 use crate::event::Nanos;
-use crate::lab::harness::Estimate;
 use crate::lab::machine::Machine;
-use crate::lab::outcome::{Column, Fit, Outcome, Report, Row, Unit, Value};
+use crate::lab::measurements::{Estimate, Value};
+use crate::lab::outcome::{BenchReport, Column, Fit, Outcome, Row, Unit};
 use crate::units;
 
 /// Noise above which a median is marked: half the confidence interval, as a share of the median.
@@ -142,7 +142,7 @@ pub(super) fn describe_machine(machine: &Machine) -> String {
 }
 
 /// Describes what is missing from an interrupted run; `None` if nothing is.
-pub(super) fn interruption(report: &Report) -> Option<String> {
+pub(super) fn interruption(report: &BenchReport) -> Option<String> {
     let missing = report.not_run.len() as u64;
     match (report.interrupted, missing) {
         (false, 0) => None,
