@@ -24,7 +24,7 @@ use crate::analyze::sites::build_labels::{BuildLabel, BuildLabels};
 use crate::analyze::waits::attribution::attributed_waits;
 use crate::parallel;
 use crate::present::dataset::{Contents, Dataset, Table};
-use crate::present::json::hex;
+use crate::present::json_values::hex;
 use crate::record::reader::{Info, RecordingFile};
 
 /// The name that query engines give to the directory of rows without a value.

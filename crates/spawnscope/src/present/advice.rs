@@ -4,12 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::callers;
 use super::finding_ids::FindingIds;
-use super::json::{insert_arguments, nanos};
+use super::headline::{argument, title};
+use super::json_values::{insert_arguments, nanos};
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
-use super::table::{argument, title};
+use super::saving::{amount, share, share_and_amount, wall_name};
 use super::verdict::{NOTHING, verdict, why_none};
-use super::whatif::wall_name;
 use super::{critical, text, units};
 use crate::analyze::explain::advice::{Advice, AdviceList, Basis, EditedLine, Finding, ForeignCode, Owner, Rejection};
 use crate::analyze::explain::report::Report;
@@ -77,40 +77,6 @@ pub(super) fn no_fix(report: &Report) -> Option<&'static str> {
 
 fn saving(advice: &Advice, report: &Report) -> String {
     format!("saves {}, {}", amount(advice.saving), basis(advice, report))
-}
-
-/// Formats a saving with its interval. If it may be nothing, the most is what is known.
-pub(super) fn amount([expected, low, high]: [Nanos; 3]) -> String {
-    match (expected, low) {
-        (Nanos(0), _) => format!("up to {}", units::time(high)),
-        (_, Nanos(0)) => format!("about {} (at most {})", units::time(expected), units::time(high)),
-        _ => format!("{} ({} to {})", units::time(expected), units::time(low), units::time(high)),
-    }
-}
-
-/// Formats a saving as a share of the wall time, and in time: `39.1 %, 76.0 ms (60.1 to 91.9)`.
-pub fn share_and_amount(saving @ [expected, low, high]: [Nanos; 3], unrecorded: Nanos) -> String {
-    let share = share(saving, unrecorded);
-    match saving {
-        [Nanos(0), ..] => format!("{share}, {}", units::time(high)),
-        [_, Nanos(0), _] => format!("about {share}, {} (at most {})", units::time(expected), units::time(high)),
-        _ => {
-            let (time, interval) = (units::time(expected), units::interval(low, high));
-            // Three figures with the same unit have it once.
-            let unit = time.split_once(' ').map_or("", |(_, unit)| unit);
-            let figures = interval.strip_suffix(unit).map(str::trim_end);
-            let interval = figures.filter(|figures| figures.matches(' ').count() == 2).unwrap_or(&interval);
-            format!("{share}, {time} ({interval})")
-        }
-    }
-}
-
-/// Returns what share of the wall time is saved. If nothing may be saved, that is the most.
-fn share([expected, _, high]: [Nanos; 3], unrecorded: Nanos) -> String {
-    match expected {
-        Nanos(0) => format!("up to {}", units::percent(high, unrecorded)),
-        _ => units::percent(expected, unrecorded),
-    }
 }
 
 /// Returns what share of the wall time is saved, and how the saving was found.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::json::insert_or_null;
+use super::json_values::insert_or_null;
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
 use super::{text, units, words};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::json::nanos;
+use super::json_values::nanos;
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE};
 use super::{text, units};

@@ -4,10 +4,10 @@
 use serde_json::{Map, Value, json};
 
 use super::columns::{Column, Columns, column};
-use super::json::{insert_text, nanos};
+use super::headline::{argument, process_label};
+use super::json_values::{insert_text, nanos};
 use super::page::{Page, plain, styled};
 use super::palette::QUIET;
-use super::table::argument;
 use super::{text, units};
 use crate::analyze::explain::report::Report;
 use crate::analyze::model::window::{Episode, WindowTitle};
@@ -19,26 +19,6 @@ const NAME_WIDTH: usize = 12;
 const NUMBER_WIDTH: usize = 5;
 const FIGURES: [Column; 4] =
     [column("start", 11, 4), column("length", 11, 3), column("launches", 10, 1), column("start-up", 11, 2)];
-
-/// Returns the report whose launches are explained: for a recording of the whole machine, the
-/// report on its busiest episode.
-pub(super) fn report_to_explain(report: &Report) -> &Report {
-    report.busiest.as_deref().unwrap_or(report)
-}
-
-/// Formats the title of a window: its process and its span.
-pub(super) fn window_title(window: &WindowTitle) -> String {
-    let (from, to) = (units::time(window.from), units::time(window.to));
-    format!("{}, {from} to {to}", process_label(&window.label, window.pid))
-}
-
-fn process_label(label: &[u8], pid: Option<Pid>) -> String {
-    let name = text::escape(label);
-    match pid {
-        Some(pid) => format!("{name} (pid {})", pid.0),
-        None => name,
-    }
-}
 
 pub(super) fn print_busiest(page: &mut Page, report: &Report, file: Option<&str>) {
     if report.episodes.is_empty() {

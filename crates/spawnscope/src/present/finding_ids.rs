@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use super::json::hex;
+use super::json_values::hex;
 use crate::analyze::compare::diff::normalise::normalise;
 use crate::analyze::explain::advice::{Advice, AdviceList};
 use crate::analyze::model::launch::base_name;

@@ -1,37 +1,24 @@
 //! The report as JSON, schema version 1. Unknown values are `null`, never zero.
-//!
-//! JSON strings are Unicode, but file names are bytes. Bytes that are not UTF-8 appear as U+FFFD in
-//! the string, and a second key with the suffix `_hex` has all bytes in hexadecimal. No information
-//! is lost, and the type of a key never changes.
-
-use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
 use super::groupings::grouping_of;
-use super::words::signal_name;
-use super::{advice, callers, critical, episodes, text, tool_calls, verdict};
+use super::json_values::{append, exit, insert_arguments, insert_or_null, insert_text, nanos, spent_value, with_text};
+use super::{advice, callers, episodes, headline, json_values, text, tool_calls, verdict};
 use crate::analyze::explain::drift::Drift;
-use crate::analyze::explain::report::{GroupBy, Report, Spent};
-use crate::analyze::model::launch::Outcome;
+use crate::analyze::explain::report::{GroupBy, Report};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::path::groups::{Group, Repeat};
 use crate::analyze::path::summary::PhaseSums;
 use crate::analyze::predict::dependence::Dependence;
 use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, WaitTarget, WaitTargets};
 use crate::analyze::waits::failed_execs::{Failure, Fault, PathSearches};
-use crate::event::Nanos;
 
 /// The `schema_version` of the report. It is raised when a key changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
 
 pub fn render(report: &Report) -> String {
-    text(&value(report))
-}
-
-/// Returns a value as several lines, the last of which ends with a newline.
-pub fn text(value: &Value) -> String {
-    format!("{value:#}\n")
+    json_values::text(&value(report))
 }
 
 pub fn value(report: &Report) -> Value {
@@ -96,7 +83,7 @@ fn found(report: &Report) -> Value {
         "depends_on": report.dependence.iter().map(dependence).collect::<Vec<_>>(),
         "path_search": path_searches(&report.path_searches),
         "drift": report.drifts.iter().map(drift).collect::<Vec<_>>(),
-        "advice": advice::values(&episodes::report_to_explain(report).advices),
+        "advice": advice::values(&headline::report_to_explain(report).advices),
         "window": report.window.as_ref().map(episodes::window_value),
         "episodes": episodes::values(&report.episodes),
         "principal_cause": verdict::verdict(report),
@@ -105,17 +92,6 @@ fn found(report: &Report) -> Value {
 
 pub(super) fn labels(report: &Report) -> Value {
     report.info.labels.iter().map(|label| (label.key.clone(), json!(label.value))).collect::<Map<_, _>>().into()
-}
-
-/// Returns how a process ended; `null` if that is unknown or if it is still running.
-pub(super) fn exit(outcome: Outcome) -> Value {
-    match outcome {
-        Outcome::Running | Outcome::Unknown => Value::Null,
-        Outcome::Code(code) => json!({ "code": code, "signal": null }),
-        Outcome::Signal { number, core_dumped } => {
-            json!({ "code": null, "signal": signal_name(number), "number": number, "core_dumped": core_dumped })
-        }
-    }
 }
 
 /// Returns the saving that is predicted for a removal of all launches of a command.
@@ -166,16 +142,6 @@ fn group(group: &Group, group_by: GroupBy) -> Value {
 
 fn launched((command, count): &(Vec<u8>, u64)) -> Value {
     with_text("command", command, json!({ "count": count })).into()
-}
-
-pub(super) fn spent_value((what, time): &(Spent, Nanos)) -> Value {
-    let mut object = Map::new();
-    object.insert("on".into(), critical::json_key(what).into());
-    if let Spent::ExternalWait(_, Some(name)) = what {
-        insert_text(&mut object, "process", name);
-    }
-    object.insert("ns".into(), time.0.into());
-    Value::Object(object)
 }
 
 fn waits(waits: &AttributedWaits) -> Value {
@@ -291,62 +257,4 @@ fn phases_unknown(sums: &PhaseSums) -> Value {
 
 fn by_phase(value_of: impl Fn(Phase) -> Value) -> Value {
     Phase::ALL.into_iter().map(|phase| (phase.name().to_owned(), value_of(phase))).collect::<Map<_, _>>().into()
-}
-
-/// Returns a duration or an instant in nanoseconds, `null` if unknown.
-pub(super) fn nanos(value: Option<Nanos>) -> Value {
-    value.map(|value| value.0).into()
-}
-
-/// Returns an object that begins with a string, as `insert_text` adds it.
-pub(super) fn with_text(key: &str, bytes: &[u8], rest: Value) -> Map<String, Value> {
-    let mut object = Map::new();
-    insert_text(&mut object, key, bytes);
-    append(&mut object, rest);
-    object
-}
-
-/// Adds a string like `insert_text`, or `null`.
-pub(super) fn insert_or_null(object: &mut Map<String, Value>, key: &str, bytes: Option<&[u8]>) {
-    match bytes {
-        Some(bytes) => insert_text(object, key, bytes),
-        None => drop(object.insert(key.to_owned(), Value::Null)),
-    }
-}
-
-/// Adds a string, and its bytes if they are not UTF-8.
-pub(super) fn insert_text(object: &mut Map<String, Value>, key: &str, bytes: &[u8]) {
-    object.insert(key.to_owned(), String::from_utf8_lossy(bytes).into());
-    if std::str::from_utf8(bytes).is_err() {
-        object.insert(format!("{key}_hex"), hex(bytes).into());
-    }
-}
-
-/// Adds an array of strings, and an array of their bytes if one of them is not UTF-8.
-pub(super) fn insert_arguments<'a>(
-    object: &mut Map<String, Value>,
-    key: &str,
-    arguments: impl Iterator<Item = &'a [u8]> + Clone,
-) {
-    let texts = arguments.clone().map(|argument| Value::from(String::from_utf8_lossy(argument)));
-    object.insert(key.to_owned(), texts.collect());
-    if arguments.clone().any(|argument| std::str::from_utf8(argument).is_err()) {
-        object.insert(format!("{key}_hex"), arguments.map(|argument| Value::from(hex(argument))).collect());
-    }
-}
-
-/// Appends all keys of another object, in order.
-fn append(object: &mut Map<String, Value>, more: Value) {
-    if let Value::Object(more) = more {
-        object.extend(more);
-    }
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    let mut digits = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // Writing to a string cannot fail.
-        let _ = write!(digits, "{byte:02x}");
-    }
-    digits
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::json::{exit, hex};
+use super::json_values::{exit, hex};
 use crate::analyze::model::frames::{Frame, Frames};
 use crate::analyze::model::launch::{Exec, FailedExec};
 use crate::analyze::model::phases::PhaseTimes;

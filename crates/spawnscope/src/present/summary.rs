@@ -3,9 +3,10 @@
 //! suffice, texts are shortened, never the table. `table` has the full report.
 
 use super::columns::{Column, Columns, column};
+use super::headline::{self, facts};
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
-use super::{advice, episodes, findings, table, text, units, verdict, words};
+use super::{advice, findings, saving, text, units, verdict, words};
 use crate::analyze::explain::advice::{Advice, AdviceList, Rejection};
 use crate::analyze::explain::report::Report;
 use crate::analyze::model::phases::Phase;
@@ -89,7 +90,7 @@ fn render_with(report: &Report, detail: Detail, width: usize, lines: usize, file
     let sentences = verdict::or_why_none(report);
     above.line([]);
     sentences.iter().for_each(|sentence| above.sentence(2, TITLE, sentence));
-    let explained = episodes::report_to_explain(report);
+    let explained = headline::report_to_explain(report);
     let no_fix = advice::no_fix(explained);
     if no_fix.is_some() || !explained.advices.worth.is_empty() {
         above.line([]);
@@ -112,9 +113,9 @@ fn render_with(report: &Report, detail: Detail, width: usize, lines: usize, file
 fn print_headline(page: &mut Page, report: &Report) {
     let facts = facts(report).join(", ");
     let available = page.width().saturating_sub(text::width(&facts) + 2);
-    let title = table::title(report, available.max(MIN_COMMAND_WIDTH));
+    let title = headline::title(report, available.max(MIN_COMMAND_WIDTH));
     if available < MIN_COMMAND_WIDTH {
-        page.line([styled(TITLE, table::title(report, page.width()))]);
+        page.line([styled(TITLE, headline::title(report, page.width()))]);
         page.sentence(2, PLAIN, &facts);
     } else {
         page.line([styled(TITLE, text::pad_right(&title, available)), plain(format!("  {facts}"))]);
@@ -124,79 +125,12 @@ fn print_headline(page: &mut Page, report: &Report) {
     }
 }
 
-/// Says up to when the wall time of an unfinished recording is.
-pub(super) fn wall_note(report: &Report) -> &'static str {
-    match () {
-        () if report.info.is_live => " so far",
-        () if report.is_cut_off() => " up to the last stored batch",
-        () => "",
-    }
-}
-
-/// Returns the wall time, and how many programs were started on how many CPUs.
-fn facts(report: &Report) -> Vec<String> {
-    let all = &report.all;
-    let programs = all.count - all.forks_without_exec;
-    let mut facts = vec![
-        format!("{}{}", units::time(report.wall), wall_note(report)),
-        units::counted(programs, "program started", "programs started"),
-    ];
-    facts.extend((all.forks_without_exec > 0).then(|| units::counted(all.forks_without_exec, "fork", "forks")));
-    facts.extend(cpus(report));
-    facts
-}
-
-/// Returns the number of CPUs, if it is known, and how many of them the command was allowed to use
-/// if not all.
-pub(super) fn cpus(report: &Report) -> Option<String> {
-    if report.info.cpus == 0 {
-        return None;
-    }
-    let all = units::counted(u64::from(report.info.cpus), "CPU", "CPUs");
-    Some(match report.info.allowed_cpus.filter(|allowed| *allowed < f64::from(report.info.cpus)) {
-        Some(allowed) => format!("{} of {all} allowed", (10.0 * allowed).round() / 10.0),
-        None => all,
-    })
-}
-
-pub(super) fn totals(report: &Report) -> String {
-    let failed = report.all.failed_execs;
-    let mut totals = facts(report);
-    totals.extend((failed > 0).then(|| units::counted(failed, "failed exec", "failed execs")));
-    totals.extend(start_up(report));
-    totals.join(", ")
-}
-
-/// Returns the launch tax, and how much of it is on the critical path. Without wakers, the
-/// reconstructed path contains phases whose times are unknown.
-fn start_up(report: &Report) -> Option<String> {
-    let tax = units::time(report.all.tax?);
-    let least = if is_tax_partial(report) { "at least " } else { "" };
-    Some(match report.all.critical_tax.map(units::time) {
-        None if !report.info.sees_scheduler() => {
-            format!("start-up {least}{tax} (how much of it delayed the end is unknown)")
-        }
-        None => format!("start-up {least}{tax}"),
-        // The second time may be larger than the first one.
-        Some(critical) if report.is_reconstructed => {
-            format!("start-up {least}{tax} without unknown phases ({critical} with them delayed the end)")
-        }
-        Some(critical) => format!("start-up {tax} ({critical} of it delayed the end)"),
-    })
-}
-
-/// Whether the launch tax is a lower bound: collectors that do not record the scheduler do not
-/// record some phases.
-pub(super) fn is_tax_partial(report: &Report) -> bool {
-    !report.info.sees_scheduler()
-}
-
 /// Prints the pieces of advice with the largest savings, each with the edit or a description of the
 /// cure.
 pub(super) fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
-    let advices = &episodes::report_to_explain(report).advices;
+    let advices = &headline::report_to_explain(report).advices;
     let shown = distinct_advice(&advices.worth, detail.advice);
-    let saving = |saving| advice::share_and_amount(saving, advices.unrecorded);
+    let saving = |saving| saving::share_and_amount(saving, advices.unrecorded);
     // The saving of several together is that of the first ones.
     let are_the_first = shown.len() == advices.worth.len().min(advice::MAX_IN_REPORT);
     let together = advices.together.filter(|[expected, ..]| are_the_first && expected.0 > 0);
@@ -422,8 +356,8 @@ fn render_below_table(report: &Report, has_verdict: bool, width: usize, file: Op
             "To explain one command: `spawnscope record -- CMD`. To watch the machine: `spawnscope top`.",
         );
     }
-    let file = table::argument(file);
-    let AdviceList { worth, not_worth, .. } = &episodes::report_to_explain(report).advices;
+    let file = headline::argument(file);
+    let AdviceList { worth, not_worth, .. } = &headline::report_to_explain(report).advices;
     let is_uncertain = not_worth.iter().any(|(doubt, _)| *doubt == Rejection::Uncertain);
     let advise = match worth.is_empty() {
         false => Some("advise"),

@@ -6,6 +6,7 @@ use anstyle::Style;
 
 use super::columns::{Column, Columns, column};
 use super::groupings::{Grouping, grouping_of};
+use super::headline::{self, argument, title};
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
 use super::verdict;
@@ -79,7 +80,7 @@ const PHASE_FIGURES: [Column; 4] =
 pub fn render_table(report: &Report, options: &Options<'_>) -> String {
     let mut page = Page::of_width(options.width);
     page.line([styled(TITLE, title(report, page.width()))]);
-    page.sentence(2, PLAIN, &summary::totals(report));
+    page.sentence(2, PLAIN, &headline::totals(report));
     if report.all.count > 0 {
         print_groups(&mut page, report, options);
     }
@@ -109,7 +110,7 @@ pub fn render(report: &Report, options: &Options<'_>) -> String {
 }
 
 fn print_advice(page: &mut Page, report: &Report, file: Option<&str>) {
-    if episodes::report_to_explain(report).advices.worth.is_empty() {
+    if headline::report_to_explain(report).advices.worth.is_empty() {
         return;
     }
     page.heading("What to change");
@@ -118,14 +119,9 @@ fn print_advice(page: &mut Page, report: &Report, file: Option<&str>) {
     page.command(2, &format!("spawnscope advise{}", argument(file)));
 }
 
-/// Formats a recording as the last argument of a printed command.
-pub(super) fn argument(file: Option<&str>) -> String {
-    file.map_or_else(String::new, |file| format!(" {file}"))
-}
-
 fn print_headline(page: &mut Page, report: &Report) {
     page.line([styled(TITLE, title(report, page.width()))]);
-    let cpus = summary::cpus(report).map_or_else(String::new, |cpus| format!("{cpus}, "));
+    let cpus = headline::cpus(report).map_or_else(String::new, |cpus| format!("{cpus}, "));
     page.line([styled(QUIET, format!("  {cpus}recorded with {}", text::escape(report.info.collector.as_bytes())))]);
     page.line([]);
     if let Some(sentences) = verdict::sentences(report) {
@@ -133,12 +129,12 @@ fn print_headline(page: &mut Page, report: &Report) {
         page.line([]);
     }
     let all = &report.all;
-    print_fact(page, "wall", &units::time(report.wall), summary::wall_note(report).trim_start());
+    print_fact(page, "wall", &units::time(report.wall), headline::wall_note(report).trim_start());
     print_fact(page, "launches", &units::count(all.count), "");
     print_fact(page, "forks without exec", &units::count(all.forks_without_exec), "");
     print_fact(page, "failed execs", &units::count(all.failed_execs), "");
     if all.count > 0 {
-        let name = match summary::is_tax_partial(report) {
+        let name = match headline::is_tax_partial(report) {
             true => "start-up, at least",
             false => "start-up",
         };
@@ -158,20 +154,6 @@ fn print_headline(page: &mut Page, report: &Report) {
     if report.lost_events() > 0 {
         let events = units::count(report.lost_events());
         print_styled_fact(page, [WARNING; 2], "events lost", &events, "counts and times are too low");
-    }
-}
-
-/// Returns the title of a report: the command, the window, or what was followed.
-pub(super) fn title(report: &Report, width: usize) -> String {
-    if !report.info.command.is_empty() {
-        return text::command_line(report.info.command.iter().map(Vec::as_slice), Some(width));
-    }
-    if let Some(window) = &report.window {
-        return text::truncate(&episodes::window_title(window), width);
-    }
-    match &report.followed {
-        Some((pid, name)) => format!("launches by process {} ({}) and below", pid.0, text::escape(name)),
-        None => "launches on this machine".to_owned(),
     }
 }
 

@@ -248,6 +248,19 @@ fn push_hex(shown: &mut String, byte: u8) {
     let _ = write!(shown, "\\x{byte:02x}");
 }
 
+/// Changes lines of text that would be commands in the log of a job.
+pub(super) fn without_commands(text: &str) -> String {
+    text.lines().map(|line| without_command(line) + "\n").collect()
+}
+
+/// Changes a line that begins with `::` or contains `##[`. A terminal escape sequence for the style
+/// may precede the text.
+fn without_command(line: &str) -> String {
+    let plain = anstream::adapter::strip_str(line).to_string();
+    let mark = if plain.trim_start().starts_with("::") { "| " } else { "" };
+    format!("{mark}{}", line.replace("##[", "# #["))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -2,8 +2,8 @@
 //! program without which it would be shorter. JSON and traces, which have no list of advice beside
 //! it, also get the best fix as a sentence.
 
-use super::whatif::has_visible_overhead;
-use super::{advice, cpu_waits, critical, episodes, text, units};
+use super::saving::{self, has_visible_overhead};
+use super::{cpu_waits, critical, headline, text, units};
 use crate::analyze::explain::advice::Advice;
 use crate::analyze::explain::report::{GroupBy, Report, Spent};
 use crate::analyze::model::external_wait::ExternalWait;
@@ -46,7 +46,7 @@ const POLLING: &str = "sleep-loop";
 /// Returns the verdict and the best fix as one text. `None` for a recording without scheduling
 /// data.
 pub fn verdict(report: &Report) -> Option<String> {
-    let explained = episodes::report_to_explain(report);
+    let explained = headline::report_to_explain(report);
     let best = explained.advices.worth.first().filter(|_| explained.replay_error.is_none_or(is_reliable));
     let fix = best.map(|best| best_fix_sentence(best, explained));
     Some(sentences(report)?.into_iter().chain(fix).collect::<Vec<_>>().join(" "))
@@ -73,7 +73,7 @@ pub(super) fn why_none(report: &Report) -> &'static str {
 /// whole machine is about its busiest episode.
 pub fn sentences(report: &Report) -> Option<Vec<String>> {
     if let Some(busiest) = &report.busiest {
-        let title = busiest.window.as_ref().map(episodes::window_title).unwrap_or_default();
+        let title = busiest.window.as_ref().map(headline::window_title).unwrap_or_default();
         let mut sentences = sentences(busiest)?;
         sentences[0] = format!("Busiest episode, {title}: {}", sentences[0]);
         return Some(sentences);
@@ -245,7 +245,7 @@ fn best_fix_sentence(best: &Advice, report: &Report) -> String {
         units::time(report.wall)
     };
     let title = text::escape(best.finding.title.as_bytes());
-    format!("Fix first: {title}. Fixing this saves {} of {wall}.", advice::amount(best.saving))
+    format!("Fix first: {title}. Fixing this saves {} of {wall}.", saving::amount(best.saving))
 }
 
 /// Returns the row of the table that has most of the tax on the critical path, if there is one.

@@ -4,17 +4,16 @@ use anstyle::Style;
 use serde_json::{Value, json};
 
 use super::columns::{Column, Columns, column};
-use super::json::{spent_value, with_text};
+use super::json_values::{spent_value, with_text};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE};
+use super::saving::{has_visible_overhead, wall_name};
 use super::{critical, text, units, words};
 use crate::analyze::predict::whatif::whatif_report::{ChangeEffect, CriticalProgram, WhatIfReport};
 use crate::analyze::predict::whatif::{Cause, Prediction};
 use crate::event::Nanos;
 
 const SCHEMA_VERSION: u32 = 1;
-/// Share of the wall below which the overhead of recording is not mentioned.
-const MIN_OVERHEAD_SHARE: f64 = 0.005;
 /// An interval is wide if it extends further than this share of the wall to either side.
 const WIDE_SHARE: f64 = 0.06;
 const MAX_PROGRAMS: usize = 8;
@@ -130,16 +129,6 @@ fn overhead_note(prediction: &Prediction) -> String {
         return String::new();
     }
     format!("about {} without recording overhead", units::time(prediction.unrecorded))
-}
-
-pub(super) fn has_visible_overhead(wall: Nanos, unrecorded: Nanos) -> bool {
-    wall.since(unrecorded).0 as f64 >= MIN_OVERHEAD_SHARE * wall.0 as f64
-}
-
-/// Returns the name of the wall that savings are a share of: the wall without the overhead of
-/// recording.
-pub(super) fn wall_name(wall: Nanos, unrecorded: Nanos) -> &'static str {
-    if has_visible_overhead(wall, unrecorded) { "the wall time without recording overhead" } else { "the wall time" }
 }
 
 fn describe_effect(change: &ChangeEffect) -> String {

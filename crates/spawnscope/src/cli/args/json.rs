@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::cli::output;
 use crate::present::bounded::bounded;
-use crate::present::json;
+use crate::present::json_values;
 
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct JsonArguments {
@@ -33,7 +33,7 @@ impl JsonArguments {
     }
 
     pub fn text(self, value: &Value) -> Result<String> {
-        let Some(max_bytes) = self.max_bytes else { return Ok(json::text(value)) };
+        let Some(max_bytes) = self.max_bytes else { return Ok(json_values::text(value)) };
         bounded(value, max_bytes).map_err(|error| {
             anyhow!("--max-bytes {max_bytes} is too small: the shortest answer has {} bytes", error.least_bytes)
         })

@@ -55,19 +55,6 @@ fn escape_property(text: &str) -> String {
     escape_message(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// Changes lines of text that would be commands in the log of a job.
-pub(in crate::present) fn without_commands(text: &str) -> String {
-    text.lines().map(|line| without_command(line) + "\n").collect()
-}
-
-/// Changes a line that begins with `::` or contains `##[`. A terminal escape sequence for the style
-/// may precede the text.
-fn without_command(line: &str) -> String {
-    let plain = anstream::adapter::strip_str(line).to_string();
-    let mark = if plain.trim_start().starts_with("::") { "| " } else { "" };
-    format!("{mark}{}", line.replace("##[", "# #["))
-}
-
 /// Returns the file, relative to the directory of the sources, and the line. `None` if the file is
 /// outside of this directory.
 fn location(culprit: &Culprit, workspace: &Path) -> Option<(String, u32)> {
@@ -97,7 +84,7 @@ mod tests {
     fn hostile_arguments_are_not_commands() {
         assert_eq!(escape_message("a%\n::error::b\r##[group]"), "a%25%0A::error::b%0D# #[group]");
         assert_eq!(escape_property("a:b,c\n"), "a%3Ab%2Cc%0A");
-        assert_eq!(without_command("   ::set-env name=A::b"), "|    ::set-env name=A::b");
-        assert_eq!(without_command("x ##[add-mask]y"), "x # #[add-mask]y");
+        assert_eq!(text::without_commands("   ::set-env name=A::b"), "|    ::set-env name=A::b\n");
+        assert_eq!(text::without_commands("x ##[add-mask]y"), "x # #[add-mask]y\n");
     }
 }

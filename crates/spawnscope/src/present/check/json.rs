@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{blame, limit, measured, name};
 use crate::analyze::compare::budgets::{Check, Culprit, Measured, Verdict};
-use crate::present::json::{insert_or_null, insert_text};
+use crate::present::json_values::{insert_or_null, insert_text};
 use crate::present::text;
 
 const SCHEMA_VERSION: u32 = 1;

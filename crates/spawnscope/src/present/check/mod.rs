@@ -13,7 +13,6 @@ use crate::analyze::compare::budgets::{Budget, Check, Culprit, Grown, Measured, 
 use crate::event::Nanos;
 use crate::present::diff;
 pub use github::github;
-pub(super) use github::without_commands;
 pub use json::json;
 
 const NAME_WIDTH: usize = 30;
@@ -36,7 +35,7 @@ pub fn text(check: &Check, width: usize) -> String {
         page.line([]);
         page.sentence(2, QUIET, &note);
     }
-    without_commands(&page.finish())
+    text::without_commands(&page.finish())
 }
 
 fn advice(page: &mut Page, culprit: &Culprit) {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{sentence, warnings};
 use crate::analyze::compare::diff::{ChangeKind, CountChange, Diff, Row, ScriptLine, TimeChange, Times};
-use crate::present::json::{insert_or_null, insert_text, with_text};
+use crate::present::json_values::{insert_or_null, insert_text, with_text};
 use crate::present::text;
 
 const SCHEMA_VERSION: u32 = 1;

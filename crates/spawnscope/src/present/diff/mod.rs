@@ -8,7 +8,6 @@ mod sentence;
 mod tabulated;
 
 use self::sentence::time;
-use super::check::without_commands;
 use super::columns::{Column, Columns, column};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
@@ -56,7 +55,7 @@ pub fn render(diff: &Diff, width: usize, top: Option<usize>) -> String {
     }
     page.line([]);
     page.sentence(2, QUIET, &unchanged_note(diff));
-    without_commands(&page.finish())
+    text::without_commands(&page.finish())
 }
 
 fn runs_note(diff: &Diff) -> String {

@@ -22,7 +22,7 @@ use self::pack::Pack;
 pub(super) use self::pack::push_varint;
 use super::flame::{STACKINGS, WEIGHTS, boxes};
 use super::groupings::grouping_of;
-use super::json::nanos;
+use super::json_values::nanos;
 use super::{text, waited, words};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::path::concurrency::Concurrency;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 pub use self::context::TraceContext;
 use self::tree::{Node, Tree};
-use super::json::hex;
+use super::json_values::hex;
 use super::text;
 use super::words::signal_name;
 use crate::analyze::Forest;

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use self::launches::LaunchWriter;
 use self::messages::{Message, begin, clock, end, event_packet, packet, track, track_packet};
 use self::tracks::{Track, Tracks};
-use super::{critical, summary, table, text, units, verdict, words};
+use super::{critical, headline, text, units, verdict, words};
 use crate::analyze::Forest;
 use crate::analyze::explain::report::{Report, Spent};
 use crate::analyze::path::critical_path::{Charge, Stretch};
@@ -82,12 +82,12 @@ impl Trace<'_> {
 
 /// Returns the group of all tracks. Its description has the verdict and the totals.
 fn root_track(report: &Report) -> Message {
-    let name = format!("spawnscope: {}", table::title(report, NAME_COLUMNS));
+    let name = format!("spawnscope: {}", headline::title(report, NAME_COLUMNS));
     track(ROOT, &name).described(&verdict_and_totals(report)).with_ranks()
 }
 
 fn verdict_and_totals(report: &Report) -> String {
-    let sentences = [verdict::verdict(report), Some(format!("{}.", summary::totals(report)))];
+    let sentences = [verdict::verdict(report), Some(format!("{}.", headline::totals(report)))];
     sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
