@@ -6,6 +6,7 @@
 pub mod checks;
 pub mod environment;
 pub mod findings;
+mod loader;
 pub mod machine;
 pub mod measure;
 mod mounts;

@@ -13,7 +13,7 @@ use std::process::Command;
 
 use rustix::fs::Access;
 
-use super::mounts;
+use super::mounts::{self, Mount};
 use spawnscope_system::held::Identity;
 
 /// At most this much of a file is read. The files that checks need are smaller, but some files of
@@ -136,6 +136,11 @@ impl Machine {
             true => Ok(()),
             false => Err(io::ErrorKind::StorageFull.into()),
         }
+    }
+
+    /// Returns all mounts in order: later ones cover earlier ones.
+    pub(super) fn mounts(&self) -> Vec<Mount> {
+        mounts::all(&self.text("/proc/self/mountinfo").unwrap_or_default())
     }
 
     pub fn bytes(&self, absolute: impl AsRef<Path>) -> io::Result<Vec<u8>> {

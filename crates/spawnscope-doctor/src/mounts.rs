@@ -5,8 +5,6 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use super::machine::Machine;
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mount {
     pub(super) point: PathBuf,
@@ -39,9 +37,9 @@ impl Mount {
     }
 }
 
-/// Returns all mounts in order: later ones cover earlier ones.
-pub(super) fn all(machine: &Machine) -> Vec<Mount> {
-    let table = machine.text("/proc/self/mountinfo").unwrap_or_default();
+/// Returns all mounts of a table such as /proc/self/mountinfo, in order: later ones cover earlier
+/// ones.
+pub(super) fn all(table: &str) -> Vec<Mount> {
     table.lines().filter_map(parse).collect()
 }
 

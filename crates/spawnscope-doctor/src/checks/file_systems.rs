@@ -16,7 +16,7 @@ const MIN_DELAY: Nanos = Nanos(50_000);
 
 pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
-    let mounts = mounts::all(machine);
+    let mounts = machine.mounts();
     if mounts.is_empty() {
         findings.add_not_examined("the mount table");
         return;

@@ -2,42 +2,16 @@
 //! Libraries that are newer than the cache are not looked for, since what they cost cannot be
 //! shown.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-
-use crate::{Effect, Examination, Finding, Findings, Machine};
+use crate::loader::{CACHE, why_cache_is_unusable};
+use crate::{Effect, Examination, Finding, Findings};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
-const CACHE: &str = "/etc/ld.so.cache";
-/// What the cache starts with, in glibc's new and old format (`dl-cache.h`).
-const MAGICS: [&[u8]; 2] = [b"glibc-ld.so.cache1.1", b"ld.so-1.7.0"];
-/// Dynamic loaders of glibc. On a machine without one, no program uses the cache.
-const LOADERS: [&str; 4] =
-    ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-linux-armhf.so.3", "/lib64/ld64.so.2"];
-
 pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
-    if let Some(how) = why_unusable(examination.machine) {
+    if let Some(how) = why_cache_is_unusable(examination.machine) {
         let with = examination.measured.launch.exec_dynamic;
         let without = examination.measured.without_library_search;
         findings.add(unusable_cache_finding(how, with.zip(without)));
-    }
-}
-
-/// Returns why the cache is unusable; `None` if it is usable, or if no program needs it.
-pub(crate) fn why_unusable(machine: &Machine) -> Option<&'static str> {
-    // On NixOS, each program contains the paths of its libraries.
-    if machine.exists("/etc/NIXOS") || !LOADERS.iter().any(|loader| machine.exists(loader)) {
-        return None;
-    }
-    let Ok(metadata) = fs::metadata(machine.path(CACHE)) else { return Some("is missing") };
-    if metadata.permissions().mode() & 0o004 == 0 {
-        return Some("cannot be read by all users");
-    }
-    match machine.bytes(CACHE) {
-        Err(_) => Some("cannot be read"),
-        Ok(cache) if !MAGICS.iter().any(|magic| cache.starts_with(magic)) => Some("is not a cache"),
-        Ok(_) => None,
     }
 }
 

@@ -1,34 +1,17 @@
 //! Extra work of the dynamic loader that environment variables or /etc/ld.so.preload request.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::values;
+use crate::loader::{VARIABLES, paths, variables};
 use crate::programs::RunTime;
 use crate::{Examination, Finding, Findings, Machine, Measured};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 const PRELOAD_FILE: &str = "/etc/ld.so.preload";
-/// Variables that slow down program starts, and how.
-const VARIABLES: [(&str, &str); 6] = [
-    ("LD_PRELOAD", "loads more libraries into each program"),
-    ("LD_AUDIT", "calls its library for each object and each symbol"),
-    ("LD_LIBRARY_PATH", "its directories are searched first for each library"),
-    ("LD_BIND_NOW", "all functions are resolved at start"),
-    ("LD_DEBUG", "the loader logs its work"),
-    ("LD_PROFILE", "calls into a library are counted"),
-];
 /// Variables that add this much to a launch are a problem.
 const MIN_PROBLEM: Nanos = Nanos(50_000);
-
-pub(crate) fn is_loader_variable(name: &str) -> bool {
-    VARIABLES.iter().any(|(variable, _)| *variable == name)
-}
-
-/// Returns the variables that are set, with their values.
-pub(crate) fn variables(machine: &Machine) -> impl Iterator<Item = (&'static str, String)> {
-    VARIABLES.iter().filter_map(|(name, _)| Some((*name, machine.variable_text(name)?)))
-}
 
 pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
     check_preload_file(examination.machine, findings);
@@ -109,22 +92,4 @@ fn check_preload_file(machine: &Machine, findings: &mut Findings) {
 /// does not answer may exist.
 fn missing_paths(machine: &Machine, name: &str, value: &str) -> Vec<String> {
     paths(name, value).filter(|path| !machine.exists(path) && !machine.is_left_out(path)).map(str::to_owned).collect()
-}
-
-/// Returns all absolute paths that the variables name.
-pub(crate) fn named_paths(machine: &Machine) -> Vec<PathBuf> {
-    variables(machine).flat_map(|(name, value)| paths(name, &value).map(PathBuf::from).collect::<Vec<_>>()).collect()
-}
-
-fn paths<'v>(name: &str, value: &'v str) -> impl Iterator<Item = &'v str> {
-    let separators: &[char] = match name {
-        "LD_PRELOAD" => &[':', ' '],
-        "LD_AUDIT" => &[':'],
-        "LD_LIBRARY_PATH" => &[':', ';'],
-        _ => &[],
-    };
-    // Paths with `$LIB` or `$ORIGIN` are skipped, because only the loader can expand these.
-    value
-        .split(separators)
-        .filter(move |path| !separators.is_empty() && Path::new(path).is_absolute() && !path.contains('$'))
 }

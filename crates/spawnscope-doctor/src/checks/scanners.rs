@@ -243,7 +243,7 @@ fn with_fix(finding: Finding) -> Finding {
 }
 
 fn hides_processes(machine: &Machine) -> bool {
-    let mounts = mounts::all(machine);
+    let mounts = machine.mounts();
     !machine.is_privileged()
         && mounts::containing_mount(&mounts, Path::new("/proc")).is_some_and(|mount| {
             mount

@@ -233,7 +233,7 @@ struct SlowDirectories {
 
 impl SlowDirectories {
     fn find(examination: &Examination<'_>) -> SlowDirectories {
-        let mounts = mounts::all(examination.machine);
+        let mounts = examination.machine.mounts();
         let waited = Nanos(DIRECTORY_TIMEOUT.as_nanos() as u64);
         let mut slow = SlowDirectories {
             evidence: Vec::new(),

@@ -12,7 +12,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use rustix::fs::stat;
 
 use super::{c_path, temporary_directory};
-use crate::checks::loader_environment;
+use crate::loader;
 use crate::machine::Machine;
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::measuring_process::MeasuringProcess;
@@ -104,7 +104,7 @@ fn probes(machine: &Machine) -> Vec<Probe> {
     let others = std::iter::once(machine.working_directory().to_owned())
         .chain(temporary_directory::candidates(machine))
         .chain(home)
-        .chain(loader_environment::named_paths(machine));
+        .chain(loader::named_paths(machine));
     let mut seen = HashSet::new();
     let mut probes: Vec<Probe> = path
         .chain(others.map(|directory| (directory, false)))

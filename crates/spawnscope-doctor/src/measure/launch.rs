@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::Measured;
 use super::image::Image;
-use super::launches::{LaunchError, LaunchTime, Work, launch};
-use super::shared_results::{MAX_TIMES, SERIES, Series, SharedResults};
+use super::launches::{LaunchError, Work, launch};
+use super::shared_results::{LaunchTime, MAX_TIMES, SERIES, Series, SharedResults};
 use super::temporary_directory::TemporaryDirectory;
-use crate::checks::{loader_cache, loader_environment};
+use crate::loader;
 use crate::machine::Machine;
 use spawnscope_data::event::Nanos;
 use spawnscope_system::arch::LIBRARY_DIRECTORIES;
@@ -97,14 +97,14 @@ fn launch_in_turn(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults
 
 /// Returns the machine without loader variables; `None` if none is set.
 fn without_variables(machine: &Machine) -> Option<Machine> {
-    loader_environment::variables(machine).next()?;
-    Some(machine.clone().without_variables(loader_environment::is_loader_variable))
+    loader::variables(machine).next()?;
+    Some(machine.clone().without_variables(loader::is_loader_variable))
 }
 
 /// Returns the machine with the C library in LD_PRELOAD, so that the loader need not search for it;
 /// `None` if the loader's cache is usable.
 fn without_search(machine: &Machine) -> Option<Machine> {
-    loader_cache::why_unusable(machine)?;
+    loader::why_cache_is_unusable(machine)?;
     // Where distributions install the C library.
     let directories = LIBRARY_DIRECTORIES.into_iter().chain(["/lib64", "/usr/lib64", "/usr/lib", "/lib"]);
     let library = directories.map(|directory| format!("{directory}/libc.so.6")).find(|file| machine.exists(file))?;

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_int};
 use std::time::Duration;
 
 use super::image::{Image, write};
-use super::shared_results::Series;
+use super::shared_results::{LaunchTime, Series};
 use spawnscope_data::event::{Nanos, Pid};
 use spawnscope_system::clock::now;
 use spawnscope_system::launch_timing::clone::fork;
@@ -28,21 +28,6 @@ pub(super) enum Work<'a> {
 pub(super) enum LaunchError {
     Failed,
     TookTooLong,
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct LaunchTime {
-    pub(super) took: Nanos,
-    /// How long the child and the parent waited for a CPU, as part of `took`; zero if the kernel
-    /// does not report it.
-    pub(super) waited: Nanos,
-}
-
-impl LaunchTime {
-    /// Returns whether the launch waited for a CPU for more than half of its time.
-    pub(super) fn is_disturbed(self) -> bool {
-        self.waited.0 * 2 > self.took.0
-    }
 }
 
 /// Launches a child and waits for it, at most for `limit`. The child must exit with status 0.

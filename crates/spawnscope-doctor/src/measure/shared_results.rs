@@ -1,7 +1,6 @@
 //! Shared memory in which a measuring process stores times of launches for the doctor. Bytes of
 //! zero mean that nothing is stored.
 
-use super::launches::LaunchTime;
 use super::median;
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::series;
@@ -9,6 +8,21 @@ use spawnscope_system::launch_timing::shared::Shareable;
 
 pub(super) const MAX_TIMES: usize = 48;
 pub(super) const SERIES: usize = 5;
+
+#[derive(Clone, Copy)]
+pub(super) struct LaunchTime {
+    pub(super) took: Nanos,
+    /// How long the child and the parent waited for a CPU, as part of `took`; zero if the kernel
+    /// does not report it.
+    pub(super) waited: Nanos,
+}
+
+impl LaunchTime {
+    /// Returns whether the launch waited for a CPU for more than half of its time.
+    pub(super) fn is_disturbed(self) -> bool {
+        self.waited.0 * 2 > self.took.0
+    }
+}
 
 #[repr(C)]
 pub(super) struct SharedResults {

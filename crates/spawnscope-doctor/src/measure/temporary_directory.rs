@@ -96,7 +96,7 @@ impl Drop for TemporaryDirectory {
 /// Returns the existing directories in which a directory for test programs may be created: those on
 /// local file systems, in order of preference, and those that another machine or process serves.
 pub(super) fn usable_directories(machine: &Machine) -> [Vec<PathBuf>; 2] {
-    let mounts = mounts::all(machine);
+    let mounts = machine.mounts();
     let mut usable = [Vec::new(), Vec::new()];
     for directory in candidates(machine).into_iter().filter_map(|directory| machine.canonical(directory)) {
         let mount = mounts::containing_mount(&mounts, &directory);
