@@ -2,7 +2,7 @@
 
 use libc::{c_char, c_int};
 
-use crate::hooks::{StringArray, real};
+use crate::hooks::real;
 use crate::in_place;
 use crate::plan::{Plan, Start};
 use crate::preload::with_environment;
@@ -10,6 +10,7 @@ use crate::redirect::AppliedRedirections;
 use crate::search::find;
 use crate::settings::{Counter, count};
 use crate::shell::is_named_as_shell;
+use crate::strings::StringArray;
 use crate::strings::{PathBuffer, bytes, errno, set_errno};
 
 unsafe extern "C" {

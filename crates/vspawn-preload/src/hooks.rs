@@ -7,8 +7,7 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use libc::{FILE, c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions, posix_spawnattr_t as Attributes};
 
-/// An array of C strings that ends with NULL.
-pub type StringArray = *const *const c_char;
+use crate::strings::StringArray;
 
 // `execv` and `execvp` are hooked, too, but only `execve` and `execvpe` are called. `jumped to`:
 // functions with any number of arguments. Their hooks (in `variadic`) jump to the real function, so

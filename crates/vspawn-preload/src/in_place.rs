@@ -20,10 +20,10 @@ use core::mem::MaybeUninit;
 
 use libc::{c_char, c_int};
 
-use crate::hooks::StringArray;
 use crate::plan::is_ordinary_process;
 use crate::program::is_elf;
 use crate::settings::{Counter, count, preloaded, settings};
+use crate::strings::StringArray;
 use crate::strings::{PathBuffer, base_name, bytes, entries, errno, is_directory, is_same_file, set_errno, status_of};
 
 /// The largest number of arguments. With more, the program is executed.

@@ -7,8 +7,8 @@ use core::mem::MaybeUninit;
 
 use libc::{R_OK, c_char, c_int};
 
-use crate::hooks::StringArray;
 use crate::obstacle::obstacle;
+use crate::strings::StringArray;
 use crate::strings::{PathBuffer, base_name, bytes, entries, errno, set_errno};
 
 const LIBRARY: &[u8] = b"libvspawn_preload.so";

@@ -8,13 +8,14 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions, posix_spawnattr_t as Attributes, sigset_t};
 
 use crate::exec::find_program;
-use crate::hooks::{StringArray, real};
+use crate::hooks::real;
 use crate::plan::{Plan, Redirections, Start};
 use crate::preload::with_environment;
 use crate::program::is_program;
 use crate::redirect::{ErrorDestination, add_file_actions, error_destination};
 use crate::settings::{Counter, count};
 use crate::shell::{Shell, is_named_as_shell};
+use crate::strings::StringArray;
 use crate::strings::{PathBuffer, errno, set_errno};
 
 /// Whether this process has created a file action that changes the directory.

@@ -4,7 +4,8 @@ use core::mem::MaybeUninit;
 
 use libc::{c_char, c_int, stat};
 
-use crate::hooks::StringArray;
+/// An array of C strings that ends with NULL.
+pub type StringArray = *const *const c_char;
 
 /// The size of a buffer for a path and its NUL, in bytes. With a longer path, the shell is used.
 pub const PATH_LIMIT: usize = 1024;

@@ -7,10 +7,11 @@ use core::mem::{MaybeUninit, zeroed};
 use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions, posix_spawnattr_t, sigaction, sigset_t};
 
 use crate::exec::own_environment;
-use crate::hooks::{StringArray, real};
+use crate::hooks::real;
 use crate::lock::Lock;
 use crate::spawn::{ReplacedShell, Request, skip_shell, start};
 use crate::status::wait;
+use crate::strings::StringArray;
 use crate::strings::{errno, set_errno};
 
 const SHELL: *const c_char = c"/bin/sh".as_ptr();

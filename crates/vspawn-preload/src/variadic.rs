@@ -9,7 +9,8 @@ use core::ffi::c_void;
 use libc::c_char;
 
 use crate::exec::{execute, execute_searched, own_environment};
-use crate::hooks::{StringArray, address_of};
+use crate::hooks::address_of;
+use crate::strings::StringArray;
 
 type Text = *const c_char;
 
