@@ -10,7 +10,7 @@ use libc::pid_t;
 
 use crate::entry::{entry, entry_or};
 use crate::failure::{Failure, Stage};
-use crate::memory;
+use crate::out_of_memory;
 use crate::pointers::{borrow, free, null, out_handle};
 
 /// A child process. Used by one thread at a time; to wait in one thread and signal in another, use
@@ -28,7 +28,7 @@ pub(crate) unsafe fn start_child(
     entry(|| {
         // SAFETY: the caller's promise.
         let target = unsafe { out_handle(child, "child") }?;
-        memory::reserve(0)?;
+        out_of_memory::reserve(0)?;
         *target = Box::into_raw(Box::new(Child(spawn()?)));
         Ok(())
     })

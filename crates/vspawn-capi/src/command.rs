@@ -10,7 +10,7 @@ use vspawn_core::{Mechanism, Stdio};
 use crate::call_memory;
 use crate::entry::{entry, entry_or};
 use crate::failure::{Failure, Stage};
-use crate::memory;
+use crate::out_of_memory;
 use crate::pointers::{array, free, null, signals, string, string_array};
 
 /// A process to start. Used by one thread at a time.
@@ -21,8 +21,8 @@ impl Command {
     /// Reserves the memory to start the command: for its strings, and for a copy of the caller's
     /// environment if one is made.
     pub(crate) fn reserve_start(&self, copies_environment: bool) -> Result<(), Failure> {
-        memory::reserve(self.1)?;
-        memory::reserve_environment(copies_environment)
+        out_of_memory::reserve(self.1)?;
+        out_of_memory::reserve_environment(copies_environment)
     }
 
     /// Returns whether a start copies the caller's variables, because the command changes some.
@@ -91,9 +91,9 @@ pub(crate) unsafe fn change(
     entry(|| {
         // SAFETY: the caller's promise.
         let command = unsafe { command.as_mut() }.ok_or_else(|| null("command"))?;
-        memory::reserve(0)?;
+        out_of_memory::reserve(0)?;
         change(&mut command.0)?;
-        command.1 += call_memory::bytes() + memory::STRING_OVERHEAD_BYTES;
+        command.1 += call_memory::bytes() + out_of_memory::STRING_OVERHEAD_BYTES;
         Ok(())
     })
 }
@@ -264,7 +264,7 @@ pub unsafe extern "C" fn vspawn_command_groups(command: *mut Command, groups: *c
     // SAFETY: a handle or NULL; an array of `count` or NULL.
     unsafe {
         change(command, |command| {
-            memory::reserve(count.saturating_mul(size_of::<gid_t>()))?;
+            out_of_memory::reserve(count.saturating_mul(size_of::<gid_t>()))?;
             array(groups, count, "groups").map(|groups| command.groups(groups))
         })
     }

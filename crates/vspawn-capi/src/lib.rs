@@ -8,7 +8,7 @@
 //!    describes it.
 //! 3. It returns 0 or a positive errno. If it must return another type, it sets errno. In both
 //!    cases, the failure's stage and text are the thread's last error.
-//! 4. It allocates memory only after `memory::reserve`. If there is no memory, it fails with
+//! 4. It allocates memory only after `out_of_memory::reserve`. If there is no memory, it fails with
 //!    ENOMEM, and its host process continues.
 //! 5. Strings and arrays are copied, descriptors and handles borrowed, unless the function's
 //!    comment says otherwise.
@@ -24,9 +24,9 @@ mod command;
 mod entry;
 mod error;
 mod failure;
-mod memory;
 mod noshell;
 mod options;
+mod out_of_memory;
 mod pointers;
 mod pty;
 mod shell_words;

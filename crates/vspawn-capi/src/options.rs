@@ -8,7 +8,7 @@ use vspawn_core::{Command, Mechanism};
 use crate::child::{Child, start_child};
 use crate::command::{set_stream, stdio};
 use crate::failure::Failure;
-use crate::memory;
+use crate::out_of_memory;
 use crate::pointers::{array, options, string, string_array};
 
 /// Close all descriptors in the child except the standard streams and those in fds.
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn vspawn(argv: *const *const c_char, options: *const Opti
             Ok(match options.flags & FLAG_NOWAIT {
                 0 => command.spawn()?,
                 _ => {
-                    memory::reserve_environment(options.env.is_null())?;
+                    out_of_memory::reserve_environment(options.env.is_null())?;
                     command.spawn_nowait()?
                 }
             })
@@ -126,7 +126,7 @@ unsafe fn apply(options: &Options, command: &mut Command) -> Result<(), Failure>
         if !options.cwd.is_null() {
             command.current_dir(string(options.cwd, "cwd")?);
         }
-        memory::reserve(options.fd_count.saturating_mul(memory::STRING_OVERHEAD_BYTES))?;
+        out_of_memory::reserve(options.fd_count.saturating_mul(out_of_memory::STRING_OVERHEAD_BYTES))?;
         for pair in array(options.fds, options.fd_count, "fds")? {
             command.fd_number(pair.target, pair.source);
         }
@@ -193,7 +193,7 @@ pub(crate) unsafe fn command_from_argv(program: *const c_char, argv: *const *con
         // SAFETY: the caller's promise.
         false => unsafe { string(program, "program") }?,
     };
-    memory::reserve_environment(false)?;
+    out_of_memory::reserve_environment(false)?;
     let mut command = Command::new(program);
     command.arg0(name).args(args);
     // SAFETY: as with `posix_spawn`, the caller changes no variable during a spawn (vspawn.h).

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::entry::entry;
 use crate::failure::Failure;
-use crate::memory;
+use crate::out_of_memory;
 
 /// Returns the error for a required parameter that is NULL.
 pub(crate) fn null(parameter: &str) -> Failure {
@@ -21,7 +21,7 @@ pub(crate) unsafe fn string<'a>(text: *const c_char, parameter: &str) -> Result<
     }
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(text) }.to_bytes();
-    memory::reserve(text.len())?;
+    out_of_memory::reserve(text.len())?;
     Ok(OsStr::from_bytes(text))
 }
 
@@ -38,10 +38,10 @@ pub(crate) unsafe fn string_array<'a>(
     // SAFETY: the caller's promise; the loops end at the NULL.
     unsafe {
         while !(*next).is_null() {
-            bytes += CStr::from_ptr(*next).to_bytes().len() + memory::STRING_OVERHEAD_BYTES;
+            bytes += CStr::from_ptr(*next).to_bytes().len() + out_of_memory::STRING_OVERHEAD_BYTES;
             next = next.add(1);
         }
-        memory::reserve(bytes)?;
+        out_of_memory::reserve(bytes)?;
         let count = next.offset_from_unsigned(strings);
         let strings = std::slice::from_raw_parts(strings, count).iter();
         Ok(strings.map(|string| OsStr::from_bytes(CStr::from_ptr(*string).to_bytes())).collect())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use crate::arch::MAX_PAGE_BYTES;
-use crate::child::job::{Job, Report};
+use crate::child::job::{ChildReport, Job};
 use crate::error::{Error, Stage};
 use crate::plan::{Move, Plan};
 use crate::sys::syscall;
@@ -28,7 +28,7 @@ pub(crate) const MAX_MOVES: usize = (JOB_BYTES - size_of::<JobArea>()) / size_of
 /// The layout of the area above the stack.
 #[repr(C)]
 struct JobArea {
-    report: Report,
+    report: ChildReport,
     job: Job,
     moves: [Move; 0],
 }
@@ -91,7 +91,7 @@ impl Workspace {
         unsafe { self.base.as_ptr().add(GUARD_BYTES + STACK_BYTES).cast() }
     }
 
-    pub(crate) fn report(&self) -> *mut Report {
+    pub(crate) fn report(&self) -> *mut ChildReport {
         // SAFETY: within the mapping; nothing is read.
         unsafe { &raw mut (*self.job_area()).report }
     }

@@ -7,7 +7,7 @@ use std::mem;
 use spawnscope_data::event::{Executed, LaunchId};
 
 use super::hash::hashes;
-use super::{Command, Invocation, arguments};
+use super::{BuildCommand, Invocation, arguments};
 
 /// Maximum number of commands of all invocations whose logs are not read yet. They take 24 MB.
 const MAX_COMMANDS: usize = 1 << 20;
@@ -38,7 +38,7 @@ impl Invocations {
         let invocation = parent.and_then(|parent| self.running.get_mut(&parent));
         let Some(invocation) = invocation.filter(|_| self.commands < MAX_COMMANDS) else { return };
         if let Some(command) = arguments::shell_command(executed) {
-            invocation.commands.push(Command { launch, hashes: hashes(command) });
+            invocation.commands.push(BuildCommand { launch, hashes: hashes(command) });
             self.commands += 1;
         }
     }

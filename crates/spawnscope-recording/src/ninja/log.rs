@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::str::FromStr;
 
 use super::hash::position_for_version;
-use super::{Command, Edge};
+use super::{BuildCommand, Edge};
 
 /// Maximum number of bytes that are read at the end of a log, to which ninja appends lines. The log
 /// of a build of Chromium is 10 MB.
@@ -32,7 +32,7 @@ struct Entry {
 
 /// Returns the edge of each command that the log contains. Commands that several edges or several
 /// launches share are skipped, because it is unknown which launch belongs to which edge.
-pub(super) fn edges(mut log: impl Read + Seek, commands: &[Command]) -> io::Result<Vec<Edge>> {
+pub(super) fn edges(mut log: impl Read + Seek, commands: &[BuildCommand]) -> io::Result<Vec<Edge>> {
     let bytes = log.seek(SeekFrom::End(0))?;
     log.rewind()?;
     let mut lines = BufReader::new(log);
@@ -55,18 +55,18 @@ pub(super) fn edges(mut log: impl Read + Seek, commands: &[Command]) -> io::Resu
 #[cfg(fuzzing)]
 pub fn fuzz_ninja_log(log: &[u8], commands: &[&[u8]]) -> Vec<(usize, Vec<Vec<u8>>)> {
     let numbered = commands.iter().enumerate();
-    let numbered = numbered.map(|(number, command)| Command {
+    let numbered = numbered.map(|(number, command)| BuildCommand {
         launch: spawnscope_data::event::LaunchId(number as u64),
         hashes: super::hash::hashes(command),
     });
-    let commands: Vec<Command> = numbered.collect();
+    let commands: Vec<BuildCommand> = numbered.collect();
     let found = edges(io::Cursor::new(log), &commands).unwrap_or_default();
     let named = found.into_iter();
     named.map(|edge| (edge.launch.0 as usize, edge.outputs)).collect()
 }
 
 /// Maps each hash to its command; `None` if several commands have it.
-fn index_by_hash(commands: &[Command], position: usize) -> HashMap<u64, Option<&Command>> {
+fn index_by_hash(commands: &[BuildCommand], position: usize) -> HashMap<u64, Option<&BuildCommand>> {
     let mut wanted = HashMap::new();
     for command in commands {
         let only = wanted.entry(command.hashes[position]);
@@ -92,7 +92,7 @@ fn entries<T>(lines: &mut impl BufRead, wanted: &HashMap<u64, T>) -> io::Result<
     Ok(entries)
 }
 
-fn build_edges(entries: HashMap<Vec<u8>, Entry>, wanted: &HashMap<u64, Option<&Command>>) -> Vec<Edge> {
+fn build_edges(entries: HashMap<Vec<u8>, Entry>, wanted: &HashMap<u64, Option<&BuildCommand>>) -> Vec<Edge> {
     let mut by_hash: HashMap<u64, Vec<(Vec<u8>, Times)>> = HashMap::new();
     for (output, Entry { hash, times }) in entries {
         by_hash.entry(hash).or_default().push((output, times));
@@ -151,9 +151,9 @@ mod tests {
     use spawnscope_data::event::LaunchId;
 
     /// Returns launches of these commands, with ids from 1 on.
-    fn commands(texts: &[&str]) -> Vec<Command> {
+    fn commands(texts: &[&str]) -> Vec<BuildCommand> {
         let commands = texts.iter().zip(1..);
-        commands.map(|(text, id)| Command { launch: LaunchId(id), hashes: hashes(text.as_bytes()) }).collect()
+        commands.map(|(text, id)| BuildCommand { launch: LaunchId(id), hashes: hashes(text.as_bytes()) }).collect()
     }
 
     fn line(times: &str, output: &str, command: &str) -> String {

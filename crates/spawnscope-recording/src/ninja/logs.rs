@@ -90,13 +90,13 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    use super::super::Command;
+    use super::super::BuildCommand;
     use super::super::hash::hashes;
     use super::*;
     use spawnscope_data::event::LaunchId;
 
     fn invocation(directory: &Path) -> Invocation {
-        let command = Command { launch: LaunchId(7), hashes: hashes(b"true") };
+        let command = BuildCommand { launch: LaunchId(7), hashes: hashes(b"true") };
         Invocation {
             directory: directory.as_os_str().as_bytes().to_vec(),
             file: b"build.ninja".to_vec(),

@@ -25,11 +25,11 @@ pub(super) struct Invocation {
     directory: Vec<u8>,
     /// The build file, relative to that directory.
     file: Vec<u8>,
-    commands: Vec<Command>,
+    commands: Vec<BuildCommand>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Command {
+struct BuildCommand {
     launch: LaunchId,
     hashes: Hashes,
 }

@@ -100,7 +100,7 @@ fn find_in_argv(argv: &[u8]) -> Found {
         start += argument.len();
     }
     command::find(&words, 0, &mut found);
-    text::resolve(&[], &[shell::Command { words, ..Default::default() }], &mut found);
+    text::resolve(&[], &[shell::SimpleCommand { words, ..Default::default() }], &mut found);
     found
 }
 

@@ -10,13 +10,13 @@ use super::words::Word;
 
 #[derive(Debug, Default)]
 pub(super) struct Script<'a> {
-    pub(super) commands: Vec<Command<'a>>,
+    pub(super) commands: Vec<SimpleCommand<'a>>,
     /// The ranges within `$( )`, backquotes and `<( )`, which the caller parses separately.
     pub(super) inner: Vec<Range<usize>>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Command<'a> {
+pub(super) struct SimpleCommand<'a> {
     pub(super) words: Vec<Word<'a>>,
     /// Whether the output is piped into the next command.
     pub(super) is_piped: bool,
@@ -31,7 +31,7 @@ pub(super) fn parse(text: &[u8]) -> Script<'_> {
         text,
         at: 0,
         script: Script::default(),
-        command: Command::default(),
+        command: SimpleCommand::default(),
         delimiters: Vec::new(),
         target: Target::Word,
     };
@@ -56,7 +56,7 @@ struct Parser<'a> {
     text: &'a [u8],
     at: usize,
     script: Script<'a>,
-    command: Command<'a>,
+    command: SimpleCommand<'a>,
     /// Delimiters of the here-documents that begin on the next line.
     delimiters: Vec<Vec<u8>>,
     target: Target,

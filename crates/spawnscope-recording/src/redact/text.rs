@@ -10,7 +10,7 @@ use regex::bytes::Regex;
 use super::command::{self, is_assignment, mark_template};
 use super::compile;
 use super::names::{self, Evidence, is_among};
-use super::shell::{self, Command};
+use super::shell::{self, SimpleCommand};
 use super::table::Template;
 use super::words::{Found, Word};
 
@@ -54,7 +54,13 @@ pub(super) fn find(text: &[u8], depth: u8, found: &mut Found) {
 }
 
 /// Finds the secret in the standard input of a command that reads one.
-fn find_input(text: &[u8], line: &Command<'_>, before: Option<&Command<'_>>, template: Template, found: &mut Found) {
+fn find_input(
+    text: &[u8],
+    line: &SimpleCommand<'_>,
+    before: Option<&SimpleCommand<'_>>,
+    template: Template,
+    found: &mut Found,
+) {
     line.here_words.iter().for_each(|word| add(word, template, found));
     for document in &line.here_documents {
         let mut start = document.start;
@@ -81,7 +87,7 @@ pub(super) fn find_printed(word: &Word<'_>, found: &mut Found) {
     found.add_within(within, word);
 }
 
-fn find_echoed(command: &Command<'_>, template: Template, found: &mut Found) {
+fn find_echoed(command: &SimpleCommand<'_>, template: Template, found: &mut Found) {
     let [program, arguments @ ..] = &command.words[..] else { return };
     if !is_among(&program.text, "echo printf yes /bin/echo /usr/bin/printf") {
         return;
@@ -102,7 +108,13 @@ fn add(word: &Word<'_>, template: Template, found: &mut Found) {
 
 /// Finds secrets in the text that a command reads: commands for `ssh host <<END`, and the lines of
 /// a configuration.
-fn find_in_documents(text: &[u8], line: &Command<'_>, before: Option<&Command<'_>>, depth: u8, found: &mut Found) {
+fn find_in_documents(
+    text: &[u8],
+    line: &SimpleCommand<'_>,
+    before: Option<&SimpleCommand<'_>>,
+    depth: u8,
+    found: &mut Found,
+) {
     for document in &line.here_documents {
         let word = Word::plain(&text[document.clone()], document.start);
         let mut within = Found::default();
@@ -145,7 +157,7 @@ fn find_sent_by_expect(text: &[u8], found: &mut Found) {
 }
 
 /// Follows the variables that are used as secrets to where they get their values.
-pub(super) fn resolve(text: &[u8], commands: &[Command<'_>], found: &mut Found) {
+pub(super) fn resolve(text: &[u8], commands: &[SimpleCommand<'_>], found: &mut Found) {
     for step in 0..MAX_STEPS {
         let Some(name) = found.references.get(step).cloned() else { return };
         for command in commands {
@@ -188,7 +200,7 @@ fn mark_parameters(parameters: &[Word<'_>], references: &[Vec<u8>], found: &mut 
 
 /// Marks the values that a command gives a variable: `name=X`, `for name in X`, `read name <<< X`,
 /// `--arg name X`. `%s` is the variable of a format.
-fn find_values(name: &[u8], command: &Command<'_>, found: &mut Found) {
+fn find_values(name: &[u8], command: &SimpleCommand<'_>, found: &mut Found) {
     let words = &command.words;
     for (at, word) in words.iter().enumerate() {
         let is_next = at > 0 && words[at - 1].text.starts_with(b"-") && &*word.text == name;

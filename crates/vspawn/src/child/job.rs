@@ -1,5 +1,5 @@
 //! What parent and child exchange, in memory that both share: the parent writes a `Job`, the child
-//! a `Report`.
+//! a `ChildReport`.
 
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use crate::sys::{Errno, SignalSet};
 
 /// What a child reports to its parent, in memory that both share.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
+pub(crate) struct ChildReport {
     pub(crate) errno: AtomicI32,
     pub(crate) stage: AtomicU32,
     /// Which object failed if a stage has several: the index of a move, a file action, a limit, or
@@ -22,18 +22,18 @@ pub(crate) struct Report {
     pub(crate) sharing_state: AtomicU32,
 }
 
-/// The initial value of `Report::sharing_state`: the child runs in the parent's memory, and may
-/// also use the parent's file table.
+/// The initial value of `ChildReport::sharing_state`: the child runs in the parent's memory, and
+/// may also use the parent's file table.
 pub(crate) const SHARES_MEMORY: u32 = 1;
-/// A value of `Report::sharing_state`: the child runs in the parent's memory, but has its own file
-/// table.
+/// A value of `ChildReport::sharing_state`: the child runs in the parent's memory, but has its own
+/// file table.
 pub(crate) const SHARES_MEMORY_ONLY: u32 = 2;
 
 /// The instructions for one child.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) plan: *const Plan,
-    pub(crate) report: *const Report,
+    pub(crate) report: *const ChildReport,
     pub(crate) envp: *const *const c_char,
     pub(crate) moves: *mut Move,
     pub(crate) move_count: usize,
@@ -56,7 +56,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    pub(crate) fn report(&self) -> &Report {
+    pub(crate) fn report(&self) -> &ChildReport {
         // SAFETY: set to a report that outlives the job.
         unsafe { &*self.report }
     }
@@ -73,7 +73,7 @@ impl Job {
 
 pub(crate) struct Failure {
     pub(crate) stage: Stage,
-    /// As in [`Report::index`].
+    /// As in [`ChildReport::index`].
     pub(crate) index: usize,
     pub(crate) errno: Errno,
 }

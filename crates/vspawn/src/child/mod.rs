@@ -6,7 +6,7 @@
 //!    cancellation point, and `set*id` (in musl also `setrlimit`) signals the parent's threads.
 //! 2. No allocation, no lock, no thread-local variable, no panic: no indexing, no arithmetic that
 //!    can overflow, no formatting.
-//! 3. No memory of the parent is written except the `Report` and the `Job`'s own moves.
+//! 3. No memory of the parent is written except the `ChildReport` and the `Job`'s own moves.
 //! 4. None of the parent's signal handlers may run here: CLONE_CLEAR_SIGHAND has removed them, or
 //!    all signals are blocked until the last step.
 

@@ -14,7 +14,7 @@ use self::create::{clone_error, create};
 use self::dumpable::DumpableGuard;
 use self::guards::{CancellationGuard, SignalGuard};
 use crate::child;
-use crate::child::job::{Job, Report, SHARES_MEMORY};
+use crate::child::job::{ChildReport, Job, SHARES_MEMORY};
 use crate::error::{Error, Stage};
 use crate::plan::{Move, Plan};
 use crate::process::{Child, ChildParts};
@@ -180,8 +180,8 @@ fn finish_detached(parts: ChildParts, child_memory: ChildMemory) -> Result<Child
 /// which has only a copy of the workspace, a shared mapping.
 #[derive(Debug)]
 enum ReportMemory {
-    InWorkspace(*mut Report),
-    Shared(*mut Report),
+    InWorkspace(*mut ChildReport),
+    Shared(*mut ChildReport),
 }
 
 impl ReportMemory {
@@ -192,12 +192,12 @@ impl ReportMemory {
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping does not affect others.
-        unsafe { syscall!(SYS_mmap, 0, size_of::<Report>(), protection, flags, -1isize, 0) }
-            .map(|address| ReportMemory::Shared(address as *mut Report))
+        unsafe { syscall!(SYS_mmap, 0, size_of::<ChildReport>(), protection, flags, -1isize, 0) }
+            .map(|address| ReportMemory::Shared(address as *mut ChildReport))
             .map_err(|errno| Error::new(Stage::Stack, errno, "map memory for the report of a forked child"))
     }
 
-    fn address(&self) -> *mut Report {
+    fn address(&self) -> *mut ChildReport {
         match *self {
             ReportMemory::InWorkspace(report) | ReportMemory::Shared(report) => report,
         }
@@ -209,7 +209,7 @@ impl Drop for ReportMemory {
         if let ReportMemory::Shared(report) = *self {
             // SAFETY: mapped in `new`, and no longer used.
             unsafe {
-                let _ = syscall!(SYS_munmap, report, size_of::<Report>());
+                let _ = syscall!(SYS_munmap, report, size_of::<ChildReport>());
             }
         }
     }
@@ -228,7 +228,7 @@ unsafe fn write_job(
     // SAFETY: the workspace has room for a report, a job, and as many moves as a plan may have.
     unsafe {
         plan.write_moves(moves, |target| pipe_end(pipes, target));
-        report.address().write(Report::default());
+        report.address().write(ChildReport::default());
         let needed = plan.highest_needed(std::slice::from_raw_parts(moves, move_count));
         let shares = may_share_files
             && plan.attributes.close_others
