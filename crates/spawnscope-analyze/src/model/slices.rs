@@ -1,5 +1,5 @@
 //! The slices of a recording, by thread and time. There are several per launch, so they dominate
-//! the memory of an analysis. Each slice is packed into 40 bytes; the few that do not fit are
+//! the memory of an analysis. Each slice is packed into 36 bytes; the few that do not fit are
 //! stored unpacked.
 
 use std::ops::Range;
@@ -33,17 +33,22 @@ struct PackedSlice {
     /// Depending on `kind`: the waking task, an index in `others`, or an index in `unpacked`.
     waker: u32,
     object: Option<ObjectRef>,
-    /// Number of system calls. `UNCOUNTED` if unknown.
-    calls: u16,
-    /// `u16::MAX` for none.
-    syscall: u16,
-    reason: LeftCpu,
-    kind: WakerKind,
-    is_waker_certain: Option<bool>,
+    rest: Rest,
 }
 
+/// Small numbers that share one. From the lowest bit: the kind of the waker, the reason, whether
+/// the waker is certain, the system call and the number of system calls.
+#[derive(Clone, Copy, Debug)]
+struct Rest(u32);
+
 const UNKNOWN: u32 = u32::MAX;
-const UNCOUNTED: u16 = u16::MAX;
+const REASON_BIT: u32 = 3;
+const CERTAIN_BIT: u32 = REASON_BIT + 3;
+const SYSCALL_BIT: u32 = CERTAIN_BIT + 2;
+const CALLS_BIT: u32 = SYSCALL_BIT + 9;
+/// The numbers for no system call, and for an unknown number of them.
+const NO_SYSCALL: u32 = (1 << (CALLS_BIT - SYSCALL_BIT)) - 1;
+const UNCOUNTED: u32 = (1 << (u32::BITS - CALLS_BIT)) - 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WakerKind {
@@ -53,6 +58,15 @@ enum WakerKind {
     Interrupt,
     Unpacked,
 }
+
+const WAKER_KINDS: [WakerKind; 8] = {
+    let mut kinds = [WakerKind::Unpacked; 8];
+    kinds[WakerKind::NoWaker as usize] = WakerKind::NoWaker;
+    kinds[WakerKind::Task as usize] = WakerKind::Task;
+    kinds[WakerKind::Other as usize] = WakerKind::Other;
+    kinds[WakerKind::Interrupt as usize] = WakerKind::Interrupt;
+    kinds
+};
 
 impl Slices {
     pub fn push(&mut self, row: SliceRow) {
@@ -67,7 +81,7 @@ impl Slices {
     fn pack(&mut self, row: SliceRow) -> PackedSlice {
         let packed = self.pack_small(&row).unwrap_or_else(|| {
             self.unpacked.push(row);
-            PackedSlice { waker: self.unpacked.len() as u32 - 1, kind: WakerKind::Unpacked, ..PackedSlice::EMPTY }
+            PackedSlice { waker: self.unpacked.len() as u32 - 1, ..PackedSlice::EMPTY }
         });
         PackedSlice { off: row.off, ..packed }
     }
@@ -104,7 +118,7 @@ impl Slices {
     #[inline]
     pub(crate) fn get(&self, index: u32) -> SliceRow {
         let packed = &self.packed[index as usize];
-        match packed.kind {
+        match packed.kind() {
             WakerKind::Unpacked => self.unpacked[packed.waker as usize],
             _ => packed.row(&self.others),
         }
@@ -124,11 +138,7 @@ impl PackedSlice {
         wake_span: UNKNOWN,
         waker: 0,
         object: None,
-        calls: UNCOUNTED,
-        syscall: u16::MAX,
-        reason: LeftCpu::Created,
-        kind: WakerKind::NoWaker,
-        is_waker_certain: None,
+        rest: Rest(WakerKind::Unpacked as u32),
     };
 
     /// Packs a slice. `None` when it does not fit. A waker that is not followed is stored as
@@ -150,37 +160,34 @@ impl PackedSlice {
             wake_span: packed_span(row.wake_span)?,
             waker,
             object: row.object,
-            calls: match row.calls {
-                None => UNCOUNTED,
-                Some(calls) => u16::try_from(calls).ok().filter(|calls| *calls != UNCOUNTED)?,
-            },
-            syscall: row.syscall.unwrap_or(u16::MAX),
-            reason: row.reason,
-            kind,
-            is_waker_certain: row.is_waker_certain,
+            rest: Rest::new(row, kind)?,
             ..PackedSlice::EMPTY
         })
     }
 
-    fn task(&self, unpacked: &[SliceRow]) -> TaskId {
-        match self.kind {
+    fn kind(self) -> WakerKind {
+        WAKER_KINDS[(self.rest.0 & ((1 << REASON_BIT) - 1)) as usize]
+    }
+
+    fn task(self, unpacked: &[SliceRow]) -> TaskId {
+        match self.kind() {
             WakerKind::Unpacked => unpacked[self.waker as usize].task,
             _ => TaskId(u64::from(self.task)),
         }
     }
 
     #[inline]
-    fn row(&self, others: &[(Pid, Option<TextId>)]) -> SliceRow {
+    fn row(self, others: &[(Pid, Option<TextId>)]) -> SliceRow {
         SliceRow {
             task: TaskId(u64::from(self.task)),
             off: self.off,
             on_span: unpack_span(self.on_span),
             off_span: unpack_span(self.off_span),
             wake_span: unpack_span(self.wake_span),
-            reason: self.reason,
-            syscall: (self.syscall != u16::MAX).then_some(self.syscall),
+            reason: self.rest.reason(),
+            syscall: self.rest.syscall(),
             argument: None,
-            waker: match self.kind {
+            waker: match self.kind() {
                 WakerKind::NoWaker | WakerKind::Unpacked => None,
                 WakerKind::Interrupt => Some(WakerRow::Interrupt),
                 WakerKind::Task => Some(WakerRow::Task(TaskId(u64::from(self.waker)))),
@@ -189,10 +196,47 @@ impl PackedSlice {
                     Some(WakerRow::Other(pid, name))
                 }
             },
-            is_waker_certain: self.is_waker_certain,
+            is_waker_certain: self.rest.is_waker_certain(),
             object: self.object,
-            calls: Some(u32::from(self.calls)).filter(|_| self.calls != UNCOUNTED),
+            calls: self.rest.calls(),
         }
+    }
+}
+
+impl Rest {
+    /// Returns `None` if a number does not fit.
+    fn new(row: &SliceRow, kind: WakerKind) -> Option<Rest> {
+        let number = |known: Option<u32>, unknown: u32| match known {
+            None => Some(unknown),
+            Some(number) => (number < unknown).then_some(number),
+        };
+        let syscall = number(row.syscall.map(u32::from), NO_SYSCALL)?;
+        let calls = number(row.calls, UNCOUNTED)?;
+        let certain = row.is_waker_certain.map_or(2, u32::from);
+        let small = kind as u32 | (row.reason as u32) << REASON_BIT | certain << CERTAIN_BIT;
+        Some(Rest(small | syscall << SYSCALL_BIT | calls << CALLS_BIT))
+    }
+
+    /// Returns the number from the bit `from` up to the bit `to`.
+    fn bits(self, from: u32, to: u32) -> u32 {
+        self.0 >> from & ((1 << (to - from)) - 1)
+    }
+
+    fn reason(self) -> LeftCpu {
+        LeftCpu::ALL[self.bits(REASON_BIT, CERTAIN_BIT) as usize]
+    }
+
+    fn is_waker_certain(self) -> Option<bool> {
+        let certain = self.bits(CERTAIN_BIT, SYSCALL_BIT);
+        (certain < 2).then_some(certain == 1)
+    }
+
+    fn syscall(self) -> Option<u16> {
+        Some(self.bits(SYSCALL_BIT, CALLS_BIT)).filter(|call| *call != NO_SYSCALL).map(|call| call as u16)
+    }
+
+    fn calls(self) -> Option<u32> {
+        Some(self.bits(CALLS_BIT, u32::BITS)).filter(|calls| *calls != UNCOUNTED)
     }
 }
 
@@ -334,6 +378,6 @@ mod tests {
 
     #[test]
     fn a_packed_slice_is_small() {
-        assert_eq!(size_of::<PackedSlice>(), 40);
+        assert_eq!(size_of::<PackedSlice>(), 36);
     }
 }
