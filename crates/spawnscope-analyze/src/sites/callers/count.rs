@@ -30,15 +30,20 @@ pub struct Callers {
 /// ran the script, and the inline script (`-c`).
 type Chains<'a> = (Option<StackId>, Option<StackId>, &'a [u8], Option<&'a [u8]>);
 
+/// An index into `call_sites`, or one of two numbers that no call site has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Requester {
+struct Requester(u32);
+
+impl Requester {
     /// No recorded process: the launch is the command, which the recorder launched, or the process
     /// existed before the recording.
-    NoCaller,
+    const NO_CALLER: Requester = Requester(u32::MAX);
     /// A recorded process, but its call chain shows no call site.
-    Unknown,
-    /// An index into `call_sites`.
-    At(u32),
+    const UNKNOWN: Requester = Requester(u32::MAX - 1);
+
+    fn call_site(self) -> Option<u32> {
+        (self != Requester::NO_CALLER && self != Requester::UNKNOWN).then_some(self.0)
+    }
 }
 
 impl Callers {
@@ -68,7 +73,8 @@ impl Callers {
     }
 
     fn find_without<'a>(forest: &Forest<'a>, detail: Detail, helpers: &Helpers<'a>) -> Callers {
-        let mut callers = Callers::default();
+        let requesters = Vec::with_capacity(forest.launches.len());
+        let mut callers = Callers { requesters, ..Callers::default() };
         let mut known: HashMap<CallSite, u32> = HashMap::new();
         // Many launches share a call chain, and many call chains share a call site.
         let mut by_chain: HashMap<Chains<'_>, Option<u32>> = HashMap::new();
@@ -84,9 +90,9 @@ impl Callers {
                 }))
             });
             callers.requesters.push(match call_site {
-                _ if !launch.is_launch() || launch.parent.get().is_none() => Requester::NoCaller,
-                Some(call_site) => Requester::At(call_site),
-                None => Requester::Unknown,
+                _ if !launch.is_launch() || launch.parent.get().is_none() => Requester::NO_CALLER,
+                Some(call_site) => Requester(call_site),
+                None => Requester::UNKNOWN,
             });
         }
         callers.merge_scripts();
@@ -135,8 +141,8 @@ impl Callers {
             }));
         }
         for requester in &mut self.requesters {
-            if let Requester::At(number) = requester {
-                *number = numbers[*number as usize];
+            if let Some(number) = requester.call_site() {
+                *requester = Requester(numbers[number as usize]);
             }
         }
     }
@@ -144,7 +150,7 @@ impl Callers {
     /// Whether the call site of any launch is known.
     #[must_use]
     pub fn has_any(&self) -> bool {
-        self.requesters.iter().any(|requester| matches!(requester, Requester::At(_)))
+        self.requesters.iter().any(|requester| requester.call_site().is_some())
     }
 
     #[must_use]
@@ -155,10 +161,7 @@ impl Callers {
     /// Returns the number of the call site of the launch at an index. Equal call sites have the
     /// same number.
     pub(crate) fn number_of(&self, launch: usize) -> Option<u32> {
-        match self.requesters.get(launch) {
-            Some(Requester::At(call_site)) => Some(*call_site),
-            _ => None,
-        }
+        self.requesters.get(launch)?.call_site()
     }
 
     pub(crate) fn call_site(&self, number: u32) -> &CallSite {
@@ -172,9 +175,9 @@ impl Callers {
         let mut unknown = 0;
         for launch in launches {
             match self.requesters.get(*launch as usize) {
-                Some(Requester::At(number)) => *counts.entry(*number).or_default() += 1,
-                Some(Requester::Unknown) => unknown += 1,
-                Some(Requester::NoCaller) | None => {}
+                None | Some(&Requester::NO_CALLER) => {}
+                Some(&Requester::UNKNOWN) => unknown += 1,
+                Some(&Requester(number)) => *counts.entry(number).or_default() += 1,
             }
         }
         let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
