@@ -32,8 +32,9 @@ impl Machine {
     /// Returns the CPU time of a step. `None` for a step that uses no CPU.
     pub(super) fn cpu_time(&self, step: Step) -> Option<(Nanos, Activity)> {
         match step {
-            Step::Run(span, activity) => Some((span, activity)),
-            Step::Record(span, activity) => Some((Nanos((span.0 as f64 * self.recording) as u64), activity)),
+            Step::Run(span, overhead, activity) => {
+                Some((Nanos(span.0 + (overhead.0 as f64 * self.recording) as u64), activity))
+            }
             _ => None,
         }
     }

@@ -111,10 +111,8 @@ impl Programs {
 fn is_independent(step: Step, launch: u32) -> bool {
     match step {
         Step::Sleep(_, _, ExternalWait::Scanner(_)) => false,
-        Step::Run(span, activity)
-        | Step::Record(span, activity)
-        | Step::Lose(span, activity)
-        | Step::Sleep(span, activity, _) => span > Nanos(0) && activity.launch == launch,
+        Step::Run(span, overhead, activity) => span.max(overhead) > Nanos(0) && activity.launch == launch,
+        Step::Lose(span, activity) | Step::Sleep(span, activity, _) => span > Nanos(0) && activity.launch == launch,
         Step::Wake(_) => true,
         _ => false,
     }

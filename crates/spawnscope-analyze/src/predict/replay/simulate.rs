@@ -394,7 +394,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
                 self.free_cpus += 1;
                 return !self.delay_if_loss(thread);
             }
-            Step::Run(..) | Step::Record(..) | Step::Check(_) => {}
+            Step::Run(..) | Step::Check(_) => {}
         }
         true
     }

@@ -1,6 +1,6 @@
 //! Steps of a thread: run for a while, wake a thread, wait for another thread. Most steps have an
 //! activity, the launch and phase that they belong to, by which adjustments select them. Sequences
-//! of steps are packed into a quarter of the memory, because a recording has about thirty steps per
+//! of steps are packed into a quarter of the memory, because a recording has about twenty steps per
 //! launch, which stay in memory while changes are tried.
 
 use std::ops::Range;
@@ -15,9 +15,9 @@ pub type Token = u32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    Run(Nanos, Activity),
-    /// Uses a CPU for this duration, as overhead of recording.
-    Record(Nanos, Activity),
+    /// Uses a CPU for the first duration, and then for the second one, which is overhead of
+    /// recording.
+    Run(Nanos, Nanos, Activity),
     /// Is runnable until this much time has passed on CPUs that recorded threads do not use.
     Lose(Nanos, Activity),
     /// Waits until another thread signals this token. The duration is that of the recorded wait.
@@ -42,8 +42,7 @@ impl Step {
     /// Returns the activity that the step belongs to, if it has one.
     pub(crate) fn activity(self) -> Option<Activity> {
         match self {
-            Step::Run(_, activity)
-            | Step::Record(_, activity)
+            Step::Run(_, _, activity)
             | Step::Lose(_, activity)
             | Step::Wait(_, activity, _)
             | Step::Sleep(_, activity, _)
@@ -81,8 +80,12 @@ const DISTANCE_BIT: u32 = KIND_BITS + Stage::PACKED_BITS;
 
 #[derive(Clone, Copy, Debug)]
 enum StepKind {
+    /// A run without overhead.
     Run,
+    /// Overhead only.
     Record,
+    /// A short run with its overhead in the upper bits of the number.
+    ShortRun,
     Lose,
     Wait,
     Sleep,
@@ -94,9 +97,13 @@ enum StepKind {
     Unpacked,
 }
 
-const KINDS: [StepKind; 11] = [
+/// Number of bits of a short run: a quarter of a millisecond. The rest are for its overhead.
+const SHORT_RUN_BITS: u32 = 18;
+
+const KINDS: [StepKind; 12] = [
     StepKind::Run,
     StepKind::Record,
+    StepKind::ShortRun,
     StepKind::Lose,
     StepKind::Wait,
     StepKind::Sleep,
@@ -117,8 +124,16 @@ impl Steps {
         self.packed.reserve(count);
     }
 
-    /// Adds a step of a thread of this launch.
+    /// Adds a step of a thread of this launch. A run that is not short and its overhead become two
+    /// steps.
     pub(super) fn push(&mut self, step: Step, launch: u32) {
+        if let Step::Run(span, overhead, activity) = step
+            && span.0.min(overhead.0) > 0
+            && short_run(span, overhead).is_none()
+        {
+            self.push(Step::Run(span, Nanos(0), activity), launch);
+            return self.push(Step::Run(Nanos(0), overhead, activity), launch);
+        }
         let packed = self.pack(step, launch).unwrap_or_else(|| {
             self.unpacked.push(step);
             PackedStep::number(StepKind::Unpacked, self.unpacked.len() as u32 - 1)
@@ -132,8 +147,12 @@ impl Steps {
         let packed = self.packed[index];
         let (span, activity) = (Nanos(u64::from(packed.number)), packed.activity(launch));
         match packed.kind() {
-            StepKind::Run => Step::Run(span, activity),
-            StepKind::Record => Step::Record(span, activity),
+            StepKind::Run => Step::Run(span, Nanos(0), activity),
+            StepKind::Record => Step::Run(Nanos(0), span, activity),
+            StepKind::ShortRun => {
+                let [span, overhead] = packed.parts_of_short_run();
+                Step::Run(span, overhead, activity)
+            }
             StepKind::Lose => Step::Lose(span, activity),
             StepKind::Wait => {
                 let span = self.waits[packed.number as usize];
@@ -153,14 +172,18 @@ impl Steps {
     }
 
     /// Returns the CPU time of the first steps in a range, as long as they use nothing but a CPU
-    /// and take at most `limit` together, and the number of these steps. Steps that only record
-    /// take this share of their time.
+    /// and take at most `limit` together, and the number of these steps. Overhead of recording
+    /// takes this share of its time.
     pub(super) fn cpu_in(&self, range: Range<usize>, limit: Nanos, recording: f64) -> (Nanos, usize) {
         let (mut sum, mut count) = (0, 0);
         for packed in &self.packed[range] {
             let span = match packed.kind() {
                 StepKind::Run => u64::from(packed.number),
                 StepKind::Record => (f64::from(packed.number) * recording) as u64,
+                StepKind::ShortRun => {
+                    let [span, overhead] = packed.parts_of_short_run();
+                    span.0 + (overhead.0 as f64 * recording) as u64
+                }
                 _ => break,
             };
             if sum + span > limit.0 {
@@ -173,8 +196,11 @@ impl Steps {
 
     fn pack(&mut self, step: Step, own: u32) -> Option<PackedStep> {
         match step {
-            Step::Run(span, activity) => PackedStep::span(StepKind::Run, span, activity, own),
-            Step::Record(span, activity) => PackedStep::span(StepKind::Record, span, activity, own),
+            Step::Run(span, Nanos(0), activity) => PackedStep::span(StepKind::Run, span, activity, own),
+            Step::Run(Nanos(0), overhead, activity) => PackedStep::span(StepKind::Record, overhead, activity, own),
+            Step::Run(span, overhead, activity) => {
+                PackedStep::with_activity(StepKind::ShortRun, short_run(span, overhead)?, activity, own)
+            }
             Step::Lose(span, activity) => PackedStep::span(StepKind::Lose, span, activity, own),
             Step::Wait(token, activity, span) => {
                 let span = u32::try_from(span.0).ok()?;
@@ -212,7 +238,17 @@ impl Steps {
     }
 }
 
+/// Returns the number of a short run. `None` if it does not fit.
+fn short_run(span: Nanos, overhead: Nanos) -> Option<u32> {
+    let is_short = span.0 >> SHORT_RUN_BITS == 0 && overhead.0 >> (u32::BITS - SHORT_RUN_BITS) == 0;
+    is_short.then_some(span.0 as u32 | (overhead.0 as u32) << SHORT_RUN_BITS)
+}
+
 impl PackedStep {
+    fn parts_of_short_run(self) -> [Nanos; 2] {
+        [self.number & ((1 << SHORT_RUN_BITS) - 1), self.number >> SHORT_RUN_BITS].map(|part| Nanos(part.into()))
+    }
+
     /// Packs a step with a duration. `None` when it does not fit.
     fn span(kind: StepKind, span: Nanos, activity: Activity, own: u32) -> Option<PackedStep> {
         PackedStep::with_activity(kind, u32::try_from(span.0).ok()?, activity, own)
@@ -261,12 +297,14 @@ mod tests {
         let child = |distance: u32| Activity { launch: 7 + distance, ..activity };
         let (short, long) = (Nanos(5), Nanos(1 << 40));
         let all = [
-            Step::Run(short, activity),
-            Step::Run(long, activity),
-            Step::Run(short, child((1 << 21) - 1)),
-            Step::Run(short, child(1 << 21)),
-            Step::Run(short, Activity { launch: 6, ..activity }),
-            Step::Record(short, activity),
+            Step::Run(short, Nanos(0), activity),
+            Step::Run(long, Nanos(0), activity),
+            Step::Run(short, short, child((1 << 21) - 1)),
+            Step::Run(short, short, child(1 << 21)),
+            Step::Run(short, Nanos(0), Activity { launch: 6, ..activity }),
+            Step::Run(Nanos((1 << 18) - 1), Nanos((1 << 14) - 1), activity),
+            Step::Run(Nanos(0), short, activity),
+            Step::Run(Nanos(0), long, activity),
             Step::Lose(Nanos(u64::from(u32::MAX)), activity),
             Step::Wait(9, activity, short),
             Step::Wait(2, activity, long),
@@ -282,9 +320,20 @@ mod tests {
             Step::Killed,
         ];
         let steps = packed(&all);
-        assert_eq!((size_of::<PackedStep>(), steps.unpacked.len()), (8, 7));
+        assert_eq!((size_of::<PackedStep>(), steps.unpacked.len()), (8, 8));
         let stages = [0, 6, 7, 100, usize::MAX].map(|exec| Stage::new(Phase::Run, exec));
-        packed(&stages.map(|stage| Step::Run(short, Activity { launch: 7, stage })));
+        packed(&stages.map(|stage| Step::Run(short, Nanos(0), Activity { launch: 7, stage })));
+    }
+
+    #[test]
+    fn a_long_run_and_its_overhead_are_two_steps() {
+        let activity = Activity { launch: 7, stage: Stage::new(Phase::Run, 0) };
+        for (span, overhead) in [(1 << 18, 1), (1, 1 << 14)].map(|(span, overhead)| (Nanos(span), Nanos(overhead))) {
+            let mut steps = Steps::default();
+            steps.push(Step::Run(span, overhead, activity), 7);
+            let parts = [Step::Run(span, Nanos(0), activity), Step::Run(Nanos(0), overhead, activity)];
+            assert_eq!([0, 1].map(|index| steps.get(index, 7)), parts);
+        }
     }
 
     #[test]

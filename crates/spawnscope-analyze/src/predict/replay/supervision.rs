@@ -38,7 +38,7 @@ impl Supervision {
         let mut efforts: Vec<(u32, Effort)> = Vec::new();
         for step in steps {
             let (worked, slept, activity) = match step {
-                Step::Run(span, activity) => (span.0, 0, activity),
+                Step::Run(span, _, activity) => (span.0, 0, activity),
                 Step::Sleep(_, activity, ExternalWait::Timer) => (0, 1, activity),
                 _ => continue,
             };
@@ -69,7 +69,7 @@ impl Supervision {
     /// supervises a launch.
     pub(in crate::predict) fn is_own(&self, step: Step) -> bool {
         match step {
-            Step::Run(_, activity) | Step::Record(_, activity) => self.has_own(activity, Effort::has_own_work),
+            Step::Run(_, _, activity) => self.has_own(activity, Effort::has_own_work),
             Step::Sleep(_, activity, ExternalWait::Timer) => self.has_own(activity, Effort::has_own_sleep),
             _ => false,
         }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn working(millis: u64) -> Step {
-        Step::Run(Nanos(millis * 1_000_000), reaping())
+        Step::Run(Nanos(millis * 1_000_000), Nanos(0), reaping())
     }
 
     fn sleeping() -> Step {

@@ -192,10 +192,7 @@ impl Writer<'_> {
             let calls = if makes_many_calls(activity) { self.call_overhead_share } else { 0.0 };
             let share = (calls + self.launch_overhead.share(activity)).min(MAX_OVERHEAD_SHARE);
             let overhead = Nanos((span.0 as f64 * share) as u64);
-            self.steps.push(Step::Run(span.since(overhead), activity), self.launch);
-            if overhead.0 > 0 {
-                self.steps.push(Step::Record(overhead, activity), self.launch);
-            }
+            self.steps.push(Step::Run(span.since(overhead), overhead, activity), self.launch);
         }
     }
 

@@ -16,19 +16,23 @@ use spawnscope_data::event::Nanos;
 
 /// Number of steps that are rewritten at once.
 const MAX_AT_ONCE: usize = 32;
+/// The index of the program of a thread that has not started, or whose steps do not change.
+const UNCHANGED: u32 = u32::MAX;
+/// The index of the program of a thread that has ended.
+const ENDED: u32 = u32::MAX - 1;
 
 /// The programs with all adjustments. Each program is rewritten part by part while it is replayed.
 /// Rewriting all programs in advance, for several changes in parallel, would need several times the
 /// memory of the recording.
 pub(super) struct EditedPrograms<'e> {
     rewriter: Rewriter<'e>,
-    /// The rewritten program of each thread that has started and not ended. `None` for a thread
-    /// whose steps do not change.
-    running: Vec<Option<Box<RewriteState<'e>>>>,
-    /// States of threads that have ended, for the next threads: their memory is used again.
-    #[expect(clippy::vec_box, reason = "the boxes move between `running` and this list")]
-    unused: Vec<Box<RewriteState<'e>>>,
-    has_ended: Vec<bool>,
+    /// For each thread, the index of its rewritten program, or one of two numbers that no program
+    /// has.
+    running: Vec<u32>,
+    rewritten: Vec<RewriteState<'e>>,
+    /// The programs in `rewritten` of threads that have ended, for the next threads: their memory
+    /// is used again.
+    unused: Vec<u32>,
     /// By how many nanoseconds the work of a thread became shorter because pauses were removed.
     savings: Vec<(ThreadIndex, f64)>,
 }
@@ -55,9 +59,9 @@ impl<'e> EditedPrograms<'e> {
                 first_new: first_new as Token,
                 signalled_at_start,
             },
-            running: (0..threads).map(|_| None).collect(),
+            running: vec![UNCHANGED; threads],
+            rewritten: Vec::new(),
             unused: Vec::new(),
-            has_ended: vec![false; threads],
             savings: Vec::new(),
         }
     }
@@ -67,15 +71,15 @@ impl<'e> EditedPrograms<'e> {
     pub(super) fn uncertainty(mut self) -> f64 {
         for thread in 0..self.running.len() as ThreadIndex {
             let launch = self.rewriter.programs.launch_of[thread as usize];
-            if self.has_ended[thread as usize] || self.rewriter.adjustments.is_removed(launch) {
+            if self.running[thread as usize] == ENDED || self.rewriter.adjustments.is_removed(launch) {
                 continue;
             }
-            if self.running[thread as usize].is_none() {
+            if self.running[thread as usize] == UNCHANGED {
                 self.start(thread);
             }
-            let Some(mut rewriting) = self.running[thread as usize].take() else { continue };
-            while self.rewriter.rewrite_more(&mut rewriting) {}
-            self.finish(rewriting);
+            let Some(rewriting) = self.rewritten.get_mut(self.running[thread as usize] as usize) else { continue };
+            while self.rewriter.rewrite_more(rewriting) {}
+            self.finish(thread);
         }
         // Threads end in any order, but the sum must not depend on it.
         self.savings.sort_by_key(|(thread, _)| *thread);
@@ -89,22 +93,21 @@ impl<'e> EditedPrograms<'e> {
             return;
         }
         let begun = self.rewriter.begin(thread);
-        self.running[thread as usize] = Some(match self.unused.pop() {
-            Some(mut unused) => {
-                let written = mem::take(&mut unused.written);
-                *unused = RewriteState { written, ..begun };
-                unused
-            }
-            None => Box::new(begun),
-        });
+        self.running[thread as usize] = self.unused.pop().unwrap_or(self.rewritten.len() as u32);
+        match self.rewritten.get_mut(self.running[thread as usize] as usize) {
+            Some(unused) => *unused = RewriteState { written: mem::take(&mut unused.written), ..begun },
+            None => self.rewritten.push(begun),
+        }
     }
 
-    fn finish(&mut self, mut rewriting: Box<RewriteState<'e>>) {
+    fn finish(&mut self, thread: ThreadIndex) {
+        let index = mem::replace(&mut self.running[thread as usize], ENDED);
+        let Some(rewriting) = self.rewritten.get_mut(index as usize) else { return };
         if rewriting.cache.saved > 0.0 {
-            self.savings.push((rewriting.thread, rewriting.cache.saved));
+            self.savings.push((thread, rewriting.cache.saved));
         }
         rewriting.written.clear();
-        self.unused.push(rewriting);
+        self.unused.push(index);
     }
 }
 
@@ -122,8 +125,9 @@ impl Script for &mut EditedPrograms<'_> {
     }
 
     fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step> {
-        let Some(rewriting) = self.running[thread as usize].as_mut() else {
-            return self.rewriter.programs.step(thread, index).filter(|_| !self.has_ended[thread as usize]);
+        let running = self.running[thread as usize];
+        let Some(rewriting) = self.rewritten.get_mut(running as usize) else {
+            return self.rewriter.programs.step(thread, index).filter(|_| running != ENDED);
         };
         while rewriting.steps_passed + rewriting.written.len() <= index {
             if !self.rewriter.rewrite_more(rewriting) {
@@ -136,16 +140,13 @@ impl Script for &mut EditedPrograms<'_> {
     fn cpu_from(&mut self, thread: ThreadIndex, index: usize, limit: Nanos, recording: f64) -> (Nanos, usize) {
         // The steps of a rewritten program are joined when they are written.
         match self.running[thread as usize] {
-            Some(_) => (Nanos(0), 0),
-            None => self.rewriter.programs.cpu_from(thread, index, limit, recording),
+            UNCHANGED | ENDED => self.rewriter.programs.cpu_from(thread, index, limit, recording),
+            _ => (Nanos(0), 0),
         }
     }
 
     fn end(&mut self, thread: ThreadIndex) {
-        self.has_ended[thread as usize] = true;
-        if let Some(rewriting) = self.running[thread as usize].take() {
-            self.finish(rewriting);
-        }
+        self.finish(thread);
     }
 }
 
@@ -219,12 +220,12 @@ impl RewriteState<'_> {
     fn push_run(&mut self, span: Nanos, activity: Activity) {
         if self.joins_steps
             && self.written.len() > self.unchanging
-            && let Some(Step::Run(last, _)) = self.written.last_mut()
+            && let Some(Step::Run(last, Nanos(0), _)) = self.written.last_mut()
             && last.0 + span.0 <= TIME_SLICE.0
         {
             last.0 += span.0;
         } else {
-            self.written.push(Step::Run(span, activity));
+            self.written.push(Step::Run(span, Nanos(0), activity));
         }
     }
 }
@@ -293,14 +294,16 @@ impl<'e> Rewriter<'e> {
         let factor = if is_own { 1.0 } else { self.remaining_share(step) };
         let RewriteState { written, cache, .. } = rewriting;
         match step {
-            Step::Run(span, activity) => {
+            Step::Run(span, overhead, activity) => {
                 let span = scale(cache.shorten(span), factor);
                 span.into_iter().for_each(|span| rewriting.push_run(span, activity));
+                // Without a recorder, it takes no time.
+                let overhead = scale(overhead, factor).filter(|_| self.is_followed);
+                rewriting.written.extend(overhead.map(|overhead| Step::Run(Nanos(0), overhead, activity)));
             }
-            // Without a recorder, it takes no time.
-            Step::Record(..) if !self.is_followed => {}
-            Step::Record(span, activity) => push(written, scale(span, factor), |span| Step::Record(span, activity)),
-            Step::Lose(span, activity) => push(written, scale(span, factor), |span| Step::Lose(span, activity)),
+            Step::Lose(span, activity) => {
+                written.extend(scale(span, factor).map(|span| Step::Lose(span, activity)));
+            }
             Step::Sleep(_, activity, ExternalWait::Timer) if self.is_late_reaping(activity) => {
                 // The first sleep becomes a wait for the end of the child; the others are dropped.
                 if rewriting.last_late_reaping.replace(activity.launch) != Some(activity.launch) {
@@ -329,7 +332,7 @@ impl<'e> Rewriter<'e> {
 
     fn remaining_share(&self, step: Step) -> f64 {
         match step {
-            Step::Run(_, activity) | Step::Record(_, activity) => self.adjustments.factor(activity),
+            Step::Run(_, _, activity) => self.adjustments.factor(activity),
             Step::Lose(span, activity) => self.adjustments.factor_of_queue(span, activity),
             Step::Sleep(_, activity, _) => self.adjustments.factor_of_wait(activity, 1),
             _ => 1.0,
@@ -356,13 +359,6 @@ impl<'e> Rewriter<'e> {
 
     fn new_token(&self, launch: u32, purpose: NewToken) -> Token {
         self.first_new + launch * NewToken::COUNT as Token + purpose as Token
-    }
-}
-
-/// Adds a step of this duration, if there is one.
-fn push(written: &mut Vec<Step>, span: Option<Nanos>, step: impl FnOnce(Nanos) -> Step) {
-    if let Some(span) = span {
-        written.push(step(span));
     }
 }
 

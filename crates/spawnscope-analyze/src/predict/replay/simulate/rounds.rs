@@ -65,9 +65,9 @@ mod tests {
         let mut programs = Programs::new(vec![0, 0], 1, vec![0], 0);
         let first = [
             Step::Spawn(1),
-            Step::Run(Nanos(work), activity),
+            Step::Run(Nanos(work), Nanos(0), activity),
             Step::Round(1, activity),
-            Step::Run(Nanos(1), activity),
+            Step::Run(Nanos(1), Nanos(0), activity),
             Step::Wake(0),
         ];
         let second = [Step::Sleep(Nanos(10), activity, ExternalWait::Timer), Step::Wait(0, activity, Nanos(0))];
