@@ -1,6 +1,8 @@
 //! Joins the rows of several tables into launches. Each launch is handled by itself; `tree` adds
 //! its name and depth, which depend on other launches.
 
+use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::model::grouped::GroupedItems;
@@ -9,6 +11,9 @@ use crate::model::pieces::{cpu_times, end_of_load, last_run_cpu, wall_times};
 use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Recording};
 use spawnscope_data::words::Words;
+
+/// Maximum unused capacity of the rows of launches: about 10 MiB.
+const MAX_SPARE: usize = 1 << 15;
 
 pub(crate) struct Joiner<'a> {
     pub(crate) recording: &'a Recording,
@@ -19,16 +24,21 @@ pub(crate) struct Joiner<'a> {
 }
 
 impl<'a> Joiner<'a> {
-    /// Returns one launch per row, in the same order.
-    pub(crate) fn join(&self, rows: &[&LaunchRow], execs: &[ExecRow]) -> Vec<Launch<'a>> {
-        let owned = execs.iter().filter_map(|row| Some((index_of(rows, row.launch)?, row)));
-        let execs = GroupedItems::new(rows.len(), owned.collect());
-        rows.iter().enumerate().map(|(index, row)| self.launch(row, execs.items_of(index))).collect()
+    /// Returns one launch per row, in the same order. `ids` are those of the rows. The rows are
+    /// joined from the last to the first, so that their memory can be used for the launches.
+    pub(crate) fn join(&self, mut rows: Cow<'_, [LaunchRow]>, execs: &[ExecRow], ids: &[LaunchId]) -> Vec<Launch<'a>> {
+        let owned = execs.iter().filter_map(|row| Some((index_of(ids, row.launch)?, row)));
+        let execs = GroupedItems::new(ids.len(), owned.collect());
+        let mut launches = VecDeque::with_capacity(ids.len());
+        while let Some(row) = take_last(&mut rows) {
+            launches.push_front(self.launch(&row, execs.items_of(rows.len())));
+        }
+        launches.into()
     }
 
     /// Returns indices into the table of failed execs, grouped by launch and sorted by time. The
     /// rows are not copied, because there may be millions.
-    pub(crate) fn failed_execs(&self, launches: &[&LaunchRow]) -> GroupedItems<u32> {
+    pub(crate) fn failed_execs(&self, launches: &[LaunchId]) -> GroupedItems<u32> {
         let rows = &self.recording.failed_execs;
         let mut owned: Vec<(u32, u32)> =
             (0..).zip(rows).filter_map(|(position, row)| Some((index_of(launches, row.launch)?, position))).collect();
@@ -38,7 +48,7 @@ impl<'a> Joiner<'a> {
 
     /// Returns when the collector stopped the first thread of each launch, grouped by launch and
     /// sorted by time.
-    pub(crate) fn stops(&self, launches: &[&LaunchRow]) -> GroupedItems<(Nanos, Nanos)> {
+    pub(crate) fn stops(&self, launches: &[LaunchId]) -> GroupedItems<(Nanos, Nanos)> {
         let rows = self.recording.stops.iter().filter(|row| row.task.0 == row.launch.0);
         let spans = rows.filter_map(|row| {
             Some((index_of(launches, row.launch)?, (row.at, Nanos(row.at.0.saturating_add(row.span.0)))))
@@ -127,12 +137,28 @@ impl<'a> Joiner<'a> {
     }
 }
 
-/// Returns the index of a launch in rows that are sorted by id.
-pub(crate) fn index_of(rows: &[&LaunchRow], id: LaunchId) -> Option<u32> {
+/// Returns the last row. Frees its memory, if there is much that is unused.
+fn take_last(rows: &mut Cow<'_, [LaunchRow]>) -> Option<LaunchRow> {
+    match rows {
+        Cow::Borrowed(all) => {
+            let (last, before) = all.split_last()?;
+            *all = before;
+            Some(last.clone())
+        }
+        Cow::Owned(all) => {
+            if all.capacity() - all.len() > MAX_SPARE {
+                all.shrink_to_fit();
+            }
+            all.pop()
+        }
+    }
+}
+
+/// Returns the index of a launch in sorted ids.
+pub(crate) fn index_of(ids: &[LaunchId], id: LaunchId) -> Option<u32> {
     // The recorder numbers launches from 1 with few gaps, so the first guess is often right.
     let guess = usize::try_from(id.0).ok()?.wrapping_sub(1);
-    let is_hit = rows.get(guess).is_some_and(|row| row.id == id);
-    let index = if is_hit { guess } else { rows.binary_search_by_key(&id, |row| row.id).ok()? };
+    let index = if ids.get(guess) == Some(&id) { guess } else { ids.binary_search(&id).ok()? };
     Some(index as u32)
 }
 

@@ -1,6 +1,7 @@
 //! The launches of a recording as a forest, with the name that each launch is counted under.
 //! Nothing here is recursive or quadratic, because chains may be 100,000 launches deep.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -56,23 +57,26 @@ pub struct Step {
 
 impl<'a> Forest<'a> {
     pub fn build(recording: &'a Recording) -> Forest<'a> {
-        Forest::join(recording, &recording.launches, &recording.execs)
+        Forest::join(recording, Cow::Borrowed(&recording.launches), &recording.execs)
     }
 
-    /// Joins rows of launches and execs that were moved out of a recording, so that the caller can
-    /// free them afterwards.
-    pub fn join(recording: &'a Recording, launches: &[LaunchRow], execs: &[ExecRow]) -> Forest<'a> {
-        let mut rows: Vec<&LaunchRow> = launches.iter().collect();
-        rows.sort_by_key(|row| row.id);
+    /// Joins rows of launches and execs. Rows that were moved out of the recording are freed
+    /// meanwhile.
+    pub fn join(recording: &'a Recording, mut rows: Cow<'_, [LaunchRow]>, execs: &[ExecRow]) -> Forest<'a> {
+        if !rows.is_sorted_by_key(|row| row.id) {
+            rows.to_mut().sort_by_key(|row| row.id);
+        }
+        let ids: Vec<LaunchId> = rows.iter().map(|row| row.id).collect();
+        let names: Vec<MaybeKnown<TextId>> = rows.iter().map(|row| row.name.into()).collect();
         let mut parents: Vec<MaybeKnown<u32>> =
-            rows.iter().map(|row| row.parent.and_then(|parent| index_of(&rows, parent)).into()).collect();
+            rows.iter().map(|row| row.parent.and_then(|parent| index_of(&ids, parent)).into()).collect();
 
         let info = &recording.info;
         let end = info.last_event.max(info.wall.unwrap_or_default());
         let joiner = Joiner { recording, end, unnamed: Arc::default() };
-        let mut joined = joiner.join(&rows, execs);
+        let mut joined = joiner.join(rows, execs, &ids);
         let order = parents_first(&mut parents);
-        set_names_and_depths(&mut joined, &parents, &order, &rows, recording);
+        set_names_and_depths(&mut joined, &parents, &order, &names, recording);
 
         let children = group_children(&joined, &parents);
         let mut positions = vec![0; joined.len()];
@@ -80,7 +84,7 @@ impl<'a> Forest<'a> {
             (0..).zip(siblings).for_each(|(position, child)| positions[*child] = position);
         }
         joiner.divide_forks(&mut joined, &children);
-        let failed_execs = joiner.failed_execs(&rows);
+        let failed_execs = joiner.failed_execs(&ids);
         let tops = (0..joined.len()).filter(|index| parents[*index].get().is_none());
         let (roots, orphans) = tops.partition(|top| matches!(joined[*top].origin, Origin::Command | Origin::Existed));
         let mut forest = Forest {
@@ -95,7 +99,7 @@ impl<'a> Forest<'a> {
             failed_execs,
             recording,
             parents,
-            stops: joiner.stops(&rows),
+            stops: joiner.stops(&ids),
         };
         forest.take_off_stops();
         forest
@@ -273,15 +277,17 @@ fn set_names_and_depths<'a>(
     launches: &mut [Launch<'a>],
     parents: &[MaybeKnown<u32>],
     order: &[u32],
-    rows: &[&LaunchRow],
+    names: &[MaybeKnown<TextId>],
     recording: &'a Recording,
 ) {
     let mut commands: HashMap<Command<'a>, Arc<Command<'a>>> = HashMap::new();
     for index in order.iter().map(|index| *index as usize) {
-        let own_name = match rows[index].name {
+        let own_name = match names[index].get() {
             Some(id) => Some(recording.texts.get(id)),
             // A command that could not be executed has the name that was requested.
-            None if rows[index].origin == Origin::Command => recording.info.command.first().map(|file| base_name(file)),
+            None if launches[index].origin == Origin::Command => {
+                recording.info.command.first().map(|file| base_name(file))
+            }
             None => None,
         };
         let mut birth_command = Command { name: own_name.unwrap_or(b"?"), forked: false };

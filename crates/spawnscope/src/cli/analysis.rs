@@ -1,5 +1,6 @@
 //! Reads a recording with its slices, and joins them. Most verbs that read a recording start here.
 
+use std::borrow::Cow;
 use std::mem;
 use std::path::Path;
 use std::thread;
@@ -106,8 +107,8 @@ pub fn with_timelines_of<T>(
             threads = window.cut_threads(threads);
         }
         let (launches, execs) = (mem::take(&mut recording.launches), mem::take(&mut recording.execs));
-        let forest = Forest::join(&recording, &launches, &execs);
-        drop((launches, execs));
+        let forest = Forest::join(&recording, Cow::Owned(launches), &execs);
+        drop(execs);
         let collection = SliceCollection::new(&forest, &threads);
         let (mut slices, found) = reader.join().map_err(|_| anyhow!("failed to read the slices"))??;
         if let Some(window) = &window {
