@@ -203,5 +203,5 @@ pub fn waits_fit(waits: &[AttributedWaits], wall: Nanos, threads: usize) -> bool
 /// Returns the process that `-p` followed: the first one that existed before the recording.
 fn followed(forest: &Forest<'_>) -> Option<(Pid, Vec<u8>)> {
     let launch = forest.launches.iter().find(|launch| launch.origin == Origin::Existed)?;
-    Some((launch.pid?, launch.command.label()))
+    Some((launch.pid.get()?, launch.command.label()))
 }

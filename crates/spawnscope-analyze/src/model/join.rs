@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::model::grouped::GroupedItems;
-use crate::model::launch::{Command, Counts, Exec, Instants, Launch, Outcome, base_name};
+use crate::model::launch::{Command, Counts, Exec, Execs, Instants, Launch, Outcome, base_name};
 use crate::model::pieces::{cpu_times, end_of_load, last_run_cpu, wall_times};
 use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Recording};
@@ -60,7 +60,10 @@ impl<'a> Joiner<'a> {
 
     /// Returns one launch without its name and depth, which depend on its ancestors.
     fn launch(&self, row: &LaunchRow, exec_rows: &[&ExecRow]) -> Launch<'a> {
-        let execs: Box<[Exec<'a>]> = exec_rows.iter().map(|exec| self.exec(exec)).collect();
+        let execs = match exec_rows {
+            [only] => Execs::One(self.exec(only)),
+            rows => Execs::Others(rows.iter().map(|exec| self.exec(exec)).collect()),
+        };
         let instants = Instants {
             prepare: row.prepare.into(),
             parent_tidied: row.parent_tidied.into(),
@@ -80,7 +83,7 @@ impl<'a> Joiner<'a> {
             parent: row.parent.into(),
             parent_task: row.parent_task.into(),
             depth: 0,
-            pid: row.pid,
+            pid: row.pid.into(),
             origin: row.origin,
             mechanism: row.mechanism,
             birth_command: self.unnamed.clone(),
@@ -124,8 +127,8 @@ impl<'a> Joiner<'a> {
             load_end: end_of_load(row.has_loader, row.returned, row.load_end).into(),
             has_loader: row.has_loader,
             argv_cut: row.argv_bytes > texts.get(row.argv).len() as u64,
-            load_opens: row.load_opens,
-            load_failed_opens: row.load_failed_opens,
+            load_opens: row.load_opens.into(),
+            load_failed_opens: row.load_failed_opens.into(),
             load_cache: row.load_cache,
             texts,
             path: row.path,

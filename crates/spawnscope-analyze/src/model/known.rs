@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use spawnscope_data::event::{LaunchId, Nanos, TaskId};
+use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::TextId;
 
 /// An instant, a duration, a count or an id that may be unknown. It takes half the memory of an
@@ -47,7 +47,7 @@ macro_rules! numbers {
     };
 }
 
-numbers!(u32 = u32::MAX, u64 = u64::MAX, Nanos = Nanos(u64::MAX));
+numbers!(u32 = u32::MAX, u64 = u64::MAX, Nanos = Nanos(u64::MAX), Pid = Pid(i32::MAX));
 numbers!(TextId = TextId(u32::MAX), LaunchId = LaunchId(u64::MAX), TaskId = TaskId(u64::MAX));
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! One launch, joined from the rows of several tables. `tree` relates launches, `phases` divides
 //! their time.
 
+use std::ops::Deref;
+use std::slice;
 use std::sync::Arc;
 
 pub use crate::model::known::MaybeKnown;
@@ -17,7 +19,7 @@ pub struct Launch<'a> {
     pub parent_task: MaybeKnown<TaskId>,
     pub depth: u32,
     /// Pid in the pid namespace of the recorder.
-    pub pid: Option<Pid>,
+    pub pid: MaybeKnown<Pid>,
     pub origin: Origin,
     pub mechanism: Option<Mechanism>,
     /// The program it started as, which is the program that its parent ran at that time.
@@ -27,7 +29,7 @@ pub struct Launch<'a> {
     /// The parent's resident set when it was created.
     pub parent_rss_bytes: MaybeKnown<u64>,
     pub instants: Instants,
-    pub execs: Box<[Exec<'a>]>,
+    pub execs: Execs<'a>,
     /// Wall time by phase, without what recording has measurably added to each of them.
     pub phases: PhaseTimes,
     pub cpu_phases: PhaseTimes,
@@ -202,6 +204,33 @@ impl Command<'_> {
     }
 }
 
+/// The execs of a launch. Most launches have one, which needs no allocation of its own.
+#[derive(Clone, Debug)]
+pub enum Execs<'a> {
+    One(Exec<'a>),
+    Others(Box<[Exec<'a>]>),
+}
+
+impl<'a> Deref for Execs<'a> {
+    type Target = [Exec<'a>];
+
+    fn deref(&self) -> &[Exec<'a>] {
+        match self {
+            Execs::One(exec) => slice::from_ref(exec),
+            Execs::Others(execs) => execs,
+        }
+    }
+}
+
+impl<'e, 'a> IntoIterator for &'e Execs<'a> {
+    type Item = &'e Exec<'a>;
+    type IntoIter = slice::Iter<'e, Exec<'a>>;
+
+    fn into_iter(self) -> slice::Iter<'e, Exec<'a>> {
+        self.iter()
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Exec<'a> {
     pub enter: MaybeKnown,
@@ -213,10 +242,10 @@ pub struct Exec<'a> {
     /// Whether the recorded arguments are truncated.
     pub argv_cut: bool,
     /// Number of files that the dynamic loader opened, without its cache.
-    pub load_opens: Option<u32>,
+    pub load_opens: MaybeKnown<u32>,
     /// Number of files that the loader failed to open, including `/etc/ld.so.preload`, which glibc
     /// always tries.
-    pub load_failed_opens: Option<u32>,
+    pub load_failed_opens: MaybeKnown<u32>,
     /// Whether the loader could open `/etc/ld.so.cache`. `None` if that is unknown or it did not
     /// try.
     pub load_cache: Option<bool>,
@@ -310,9 +339,9 @@ pub(crate) const NOT_FOUND: Outcome = Outcome::Code(127);
 pub enum Outcome {
     /// It was still running when the recording ended.
     Running,
-    Code(i32),
+    Code(u8),
     Signal {
-        number: i32,
+        number: u8,
         core_dumped: bool,
     },
     Unknown,
@@ -322,8 +351,8 @@ impl Outcome {
     /// Decodes a status in the encoding of wait(2).
     pub fn of_wait_status(status: i32) -> Outcome {
         match status & 0x7f {
-            0 => Outcome::Code((status >> 8) & 0xff),
-            number => Outcome::Signal { number, core_dumped: status & 0x80 != 0 },
+            0 => Outcome::Code((status >> 8) as u8),
+            number => Outcome::Signal { number: number as u8, core_dumped: status & 0x80 != 0 },
         }
     }
 }

@@ -40,7 +40,7 @@ impl OpenWaits {
         let mut open_waits: HashMap<u32, Vec<Child>> = HashMap::new();
         for (index, launch) in (0..).zip(&forest.launches) {
             if let Some(parent) = forest.parent(index as usize).filter(|_| launch.is_unfinished()) {
-                let pid = launch.pid;
+                let pid = launch.pid.get();
                 open_waits.entry(parent as u32).or_default().push(Child { launch: index, pid });
             }
         }

@@ -36,7 +36,7 @@ fn write_launch(
     let launch = &forest.launches[index];
     object.value("id", launch.id.0)?;
     object.value("parent", launch.parent.get().map(|parent| parent.0))?;
-    object.value("pid", launch.pid.map(|pid| pid.0))?;
+    object.value("pid", launch.pid.get().map(|pid| pid.0))?;
     object.text("command", Some(&launch.command.label()))?;
     object.value("origin", launch.origin.name())?;
     object.time("start_ns", launch.start())?;
@@ -77,8 +77,8 @@ fn write_exec(object: &mut Object<'_>, exec: &Exec<'_>) -> io::Result<()> {
     object.time("enter_ns", exec.enter.get())?;
     object.time("return_ns", exec.returned.get())?;
     object.time("load_ns", exec.load_end.get())?;
-    object.value("load_opens", exec.load_opens)?;
-    object.value("load_failed_opens", exec.load_failed_opens)?;
+    object.value("load_opens", exec.load_opens.get())?;
+    object.value("load_failed_opens", exec.load_failed_opens.get())?;
     object.value("load_cache", exec.load_cache)
 }
 

@@ -93,7 +93,7 @@ impl TreeWriter<'_, '_> {
     fn write_line(&self, out: &mut dyn Write, step: Step, branch: &str) -> io::Result<()> {
         let (forest, width) = (self.forest, self.width);
         let launch = &forest.launches[step.index];
-        let pid = launch.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string());
+        let pid = launch.pid.get().map_or_else(|| "-".to_owned(), |pid| pid.0.to_string());
         let mut facts = launch_facts(forest, step.index, width);
         if let Some(path) = self.path {
             let critical = units::time(path.launches[step.index].total());

@@ -11,8 +11,8 @@ use crate::analyze::path::groups::THE_RECORDER;
 use crate::event::syscalls;
 
 /// Returns the name of a signal, such as `SIGKILL`. Real-time signals have only numbers.
-pub fn signal_name(number: i32) -> String {
-    Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.as_str().to_owned())
+pub fn signal_name(number: u8) -> String {
+    Signal::try_from(i32::from(number)).map_or_else(|_| format!("signal {number}"), |signal| signal.as_str().to_owned())
 }
 
 /// Describes how a process ended. Returns an empty string for success.

@@ -112,7 +112,7 @@ fn drift_of(forest: &Forest<'_>, parent: usize) -> Option<Drift> {
     let segments = segments_of(&samples);
     Some(Drift {
         parent: launch.id,
-        pid: launch.pid,
+        pid: launch.pid.get(),
         label: launch.command.label(),
         children: samples.len() as u64,
         memory: cause::memory_growth(&segments),

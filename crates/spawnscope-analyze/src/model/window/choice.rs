@@ -88,7 +88,7 @@ fn owner(
     pid: Option<Pid>,
 ) -> Result<LaunchId, WindowError> {
     if let Some(pid) = pid {
-        let mut with_pid = forest.launches.iter().filter(|launch| launch.pid == Some(pid));
+        let mut with_pid = forest.launches.iter().filter(|launch| launch.pid.get() == Some(pid));
         let launch = with_pid.find(|launch| launch.existed_between(from, to));
         return launch.map(|launch| launch.id).ok_or(WindowError::NoProcess(pid));
     }

@@ -65,7 +65,7 @@ fn episodes_of(forest: &Forest<'_>, owner: usize) -> Vec<Episode> {
             }
             _ => episodes.push(Episode {
                 span: WindowSpan { owner: forest.launches[owner].id, from, to },
-                pid: forest.launches[owner].pid,
+                pid: forest.launches[owner].pid.get(),
                 label: forest.launches[owner].command.label(),
                 launches,
                 tax,

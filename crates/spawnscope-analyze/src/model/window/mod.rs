@@ -67,11 +67,11 @@ impl Window {
         let outside = forest.launches.iter().filter(|launch| !members.contains(&launch.id));
         let launch = &forest.launches[owner];
         Some(Window {
-            title: WindowTitle { pid: launch.pid, label: launch.command.label(), from: span.from, to: span.to },
+            title: WindowTitle { pid: launch.pid.get(), label: launch.command.label(), from: span.from, to: span.to },
             names: unnamed.map(|launch| (launch.id, launch.command.label())).collect(),
             main_thread: main_thread(forest, owner, span),
             launch_of: threads.iter().map(|row| (row.task, row.launch)).collect(),
-            pids: outside.filter_map(|launch| Some((launch.id, launch.pid?))).collect(),
+            pids: outside.filter_map(|launch| Some((launch.id, launch.pid.get()?))).collect(),
             members,
             span,
         })

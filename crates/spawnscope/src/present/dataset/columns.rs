@@ -35,7 +35,7 @@ pub(super) fn launches<'a>() -> Vec<Column<LaunchRow<'a>>> {
         required Text "run" = row.run.into(), RUN;
         required Long "launch" = long(row.launch.id.0), "its number in the recording, in order of creation";
         optional Long "parent" = row.launch.parent.get().map(|id| long(id.0)), "the process that requested it, as in `launch`";
-        optional Int "pid" = row.launch.pid.map(|pid| pid.0), "its pid";
+        optional Int "pid" = row.launch.pid.get().map(|pid| pid.0), "its pid";
         required Int "depth" = int(row.launch.depth), "its depth in the tree";
         required Text "origin" = Cow::Borrowed(row.launch.origin.name()),
             "`launched`, `command` (the recorded command) or `orphan` (its creation was lost)";
@@ -90,8 +90,8 @@ pub(super) fn execs<'a>() -> Vec<Column<ExecRow<'a>>> {
         optional Long "enter_ns" = span(row.enter), "time of the call, since the recording began";
         optional Long "exec_ns" = span(row.cost), "time within the call";
         optional Long "load_ns" = span(row.succeeded?.load()), "time in the dynamic loader; 0 for a static program";
-        optional Int "load_opens" = row.succeeded?.load_opens.map(int), "files that the loader opened";
-        optional Int "load_failed_opens" = row.succeeded?.load_failed_opens.map(int), "look-ups by the loader that found no file";
+        optional Int "load_opens" = row.succeeded?.load_opens.get().map(int), "files that the loader opened";
+        optional Int "load_failed_opens" = row.succeeded?.load_failed_opens.get().map(int), "look-ups by the loader that found no file";
         optional Int "errno" = row.errno, "error number of a failed exec; NULL if it succeeded";
     }
 }
@@ -235,14 +235,14 @@ fn lossy(bytes: &[u8]) -> Cow<'_, str> {
 
 fn exit_code(outcome: Outcome) -> Option<i32> {
     match outcome {
-        Outcome::Code(code) => Some(code),
+        Outcome::Code(code) => Some(code.into()),
         _ => None,
     }
 }
 
 fn exit_signal(outcome: Outcome) -> Option<i32> {
     match outcome {
-        Outcome::Signal { number, .. } => Some(number),
+        Outcome::Signal { number, .. } => Some(number.into()),
         _ => None,
     }
 }

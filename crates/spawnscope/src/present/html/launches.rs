@@ -131,7 +131,10 @@ fn add_numbers(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order:
     let firsts: Vec<&Launch<'_>> =
         order.first_launches(rows).into_iter().map(|index| &forest.launches[index]).collect();
     pack.add_deltas("id", firsts.iter().map(|launch| launch.id.0));
-    pack.add_deltas("pid", firsts.iter().map(|launch| launch.pid.map_or(0, |pid| u64::from(pid.0.unsigned_abs()))));
+    pack.add_deltas(
+        "pid",
+        firsts.iter().map(|launch| launch.pid.get().map_or(0, |pid| u64::from(pid.0.unsigned_abs()))),
+    );
     pack.add_plain("outcome", firsts.iter().map(|launch| outcome(launch.outcome)));
     let parent_mib = firsts.iter().map(|launch| launch.parent_rss_bytes.get().map_or(0, |bytes| 1 + (bytes >> 20)));
     pack.add_deltas("known_parent_mib", parent_mib);
@@ -149,8 +152,8 @@ fn outcome(outcome: Outcome) -> u64 {
         Outcome::Code(0) => 0,
         Outcome::Running => 1,
         Outcome::Unknown => 2,
-        Outcome::Code(code) => 3 + 2 * u64::from(code.unsigned_abs()),
-        Outcome::Signal { number, .. } => 4 + 2 * u64::from(number.unsigned_abs()),
+        Outcome::Code(code) => 3 + 2 * u64::from(code),
+        Outcome::Signal { number, .. } => 4 + 2 * u64::from(number),
     }
 }
 

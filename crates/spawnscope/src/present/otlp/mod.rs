@@ -124,7 +124,7 @@ fn int(key: &str, value: impl Display + Copy) -> Value {
 
 fn launch_attributes(launch: &Launch<'_>, call_site: Option<&CallSite>) -> Vec<Value> {
     let mut attributes = vec![string("process.executable.name", text::escape(launch.command.name))];
-    attributes.extend(launch.pid.map(|pid| int("process.pid", pid.0)));
+    attributes.extend(launch.pid.get().map(|pid| int("process.pid", pid.0)));
     if let Some(exec) = launch.execs.last() {
         attributes.push(string("process.executable.path", text::escape(exec.path())));
         let arguments = exec.arguments().map(|argument| json!({ "stringValue": String::from_utf8_lossy(argument) }));

@@ -82,7 +82,7 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
         let [parent_wait, run_queue] = [self.contents.waits_of_parents, self.contents.run_queue]
             .map(|spans| spans.get(index).map(|span| span.0).filter(|span| *span > 0));
         slice
-            .with_number("pid", launch.pid.and_then(|pid| u64::try_from(pid.0).ok()))
+            .with_number("pid", launch.pid.get().and_then(|pid| u64::try_from(pid.0).ok()))
             .with_text("argv", exec.map(|exec| text::command_line(exec.arguments(), None)))
             .with_text("cwd", exec.and_then(|exec| exec.cwd()).map(text::escape))
             .with_text("exit", outcome(launch))

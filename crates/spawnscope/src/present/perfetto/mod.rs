@@ -99,7 +99,7 @@ fn launch_track(forest: &Forest<'_>, shared: &Track, uuid: u64) -> Message {
         let launches = units::counted(shared.launches, "launch", "launches");
         format!("{} ({launches})", text::escape(&launch.command.label()))
     } else {
-        let pid = launch.pid.map(|pid| format!(" ({})", pid.0)).unwrap_or_default();
+        let pid = launch.pid.get().map(|pid| format!(" ({})", pid.0)).unwrap_or_default();
         format!("{}{pid}", launches::title(launch))
     };
     track(uuid, &name).inside(shared.parent.map_or(ROOT, track_uuid), uuid).with_ranks().unmerged()
@@ -126,5 +126,5 @@ fn command_label(contents: &Contents<'_, '_>, launch: u32) -> String {
 
 fn pid(forest: &Forest<'_>, charge: Charge) -> Option<u64> {
     let (Charge::Phase(launch, _) | Charge::RunQueue(launch)) = charge else { return None };
-    u64::try_from(forest.launches[launch as usize].pid?.0).ok()
+    u64::try_from(forest.launches[launch as usize].pid.get()?.0).ok()
 }

@@ -47,7 +47,7 @@ fn failed_search_time(launch: &Launch<'_>, constants: &Constants) -> f64 {
 }
 
 fn failed_lookups(launch: &Launch<'_>) -> u32 {
-    sum_over_execs(launch, |exec| exec.load_failed_opens.unwrap_or_default())
+    sum_over_execs(launch, |exec| exec.load_failed_opens.get().unwrap_or_default())
 }
 
 /// Returns the finding for a loader that searches directories without the libraries.
@@ -55,8 +55,9 @@ fn search_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Fi
     let program = name(candidate.name);
     let all = &candidate.launches;
     let failed = context.median_of(all, |launch| Some(f64::from(failed_lookups(launch))));
-    let opened = context
-        .median_of(all, |launch| Some(f64::from(sum_over_execs(launch, |exec| exec.load_opens.unwrap_or_default()))));
+    let opened = context.median_of(all, |launch| {
+        Some(f64::from(sum_over_execs(launch, |exec| exec.load_opens.get().unwrap_or_default())))
+    });
     let mut execs = all.iter().flat_map(|launch| &context.launch(*launch).execs);
     let lacks_cache = execs.any(|exec| exec.load_cache == Some(false));
     let file = context.launch(all[0]).execs.last().map_or(candidate.name, Exec::path);

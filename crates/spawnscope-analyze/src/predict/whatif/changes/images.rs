@@ -41,7 +41,8 @@ const MAX_SEARCH_SHARE: f64 = 0.95;
 /// Returns the share of an exec's `load` that its loader spent on failed lookups. Zero if the
 /// recording lacks the counts.
 pub fn search_share(exec: &Exec<'_>, constants: &Constants) -> f64 {
-    let (Some(found), Some(failed), Some(load)) = (exec.load_opens, exec.load_failed_opens, exec.load()) else {
+    let (Some(found), Some(failed), Some(load)) = (exec.load_opens.get(), exec.load_failed_opens.get(), exec.load())
+    else {
         return 0.0;
     };
     let (load, lookups) = (load.0.max(1) as f64, f64::from(failed.saturating_sub(USUAL_LOOKUPS)));
