@@ -31,7 +31,7 @@ const MINOR: f64 = 0.25;
 /// A fix of a phase, such as of the copy of a large parent, needs this part.
 const GUESSED_OF_PHASE: f64 = 0.5;
 /// Findings that save less than this share of the wall come after all larger ones.
-const SMALL_SHARE: f64 = 0.02;
+pub(super) const SMALL_SHARE: f64 = 0.02;
 /// Number of findings whose fixes are replayed together.
 const MAX_TOGETHER: usize = 3;
 /// Launches hold most of the wall if this share depends on them.
@@ -90,34 +90,57 @@ pub(super) fn merge(
 }
 
 /// Sorts causes. `wall` is without the overhead of recording.
+///
+/// Recorders see the same launches, but other times. So times decide only between savings that are
+/// certainly different. Between others decides what every recorder sees.
 pub(super) fn sort(all: &mut [Advice], wall: Nanos) {
     let share = |share: f64| Nanos((wall.0 as f64 * share) as u64);
-    let class = |advice: &Advice| {
-        let finding = &advice.finding;
+    // Work inside a lock is not what others wait for.
+    let kind = |advice: &Advice| (advice.foreign.is_some(), advice.finding.rule != "lock-wait");
+    all.sort_by_key(|advice| {
         // What holds most of the wall comes before trifles, however little of it is certainly
         // saved.
-        let holds_most = finding.dependent >= share(MOST);
-        let is_small = advice.likely_saving() < share(SMALL_SHARE) && !holds_most;
-        let is_trifle = advice.likely_saving() < share(DEPENDENT_SHARE) && !holds_most;
-        // Work inside a lock is not what others wait for.
-        let is_lock = finding.rule == "lock-wait";
-        (is_small, advice.foreign.is_some(), !is_lock, is_trifle)
-    };
-    all.sort_by_key(|advice| {
+        let holds_most = advice.finding.dependent >= share(MOST);
+        let is_less = |part: f64| advice.likely_saving() < share(part) && !holds_most;
         let saving = Reverse((advice.likely_saving(), advice.saving));
-        (class(advice), saving, advice.finding.rule, advice.finding.title.clone())
+        let title = advice.finding.title.clone();
+        (is_less(SMALL_SHARE), kind(advice), is_less(DEPENDENT_SHARE), saving, advice.finding.rule, title)
     });
-    // Of fixes whose savings overlap, one about more launches comes first: noise decides which
-    // seems to save more.
     let mut rest = all;
     while let Some(first) = rest.first() {
-        let (of_first, [_, low, _]) = (class(first), first.saving);
-        let least = low.0.max((first.likely_saving().0 as f64 * ABOUT_AS_MUCH) as u64);
-        let is_alike = |advice: &&Advice| class(advice) == of_first && advice.likely_saving().0 >= least;
-        let alike = rest.iter().take_while(is_alike).count();
-        rest[..alike].sort_by_key(|advice| Reverse(advice.finding.launches.len()));
-        rest = &mut rest[alike..];
+        let is_alike = |advice: &Advice| kind(advice) == kind(first) && may_save_as_much(advice, first);
+        let alike = || rest.iter().enumerate().filter(|(_, advice)| is_alike(advice));
+        let most = alike().map(|(_, advice)| removed_by(&advice.finding)).max().unwrap_or_default();
+        let best = alike().min_by_key(|(_, Advice { finding, .. })| {
+            let (is_possible, is_about_most) = (!finding.is_guess, is_about(removed_by(finding), most));
+            let known = [is_of_launches(finding), is_possible, is_about_most].map(Reverse);
+            (known, difficulty(finding), finding.launches.first().copied())
+        });
+        let best = best.map_or(0, |(position, _)| position);
+        rest[..=best].rotate_right(1);
+        rest = &mut rest[1..];
     }
+}
+
+/// Whether a fix may save as much as another one, which seems to save more.
+fn may_save_as_much(advice: &Advice, first: &Advice) -> bool {
+    let (saving, [_, least, _]) = (advice.likely_saving(), first.saving);
+    saving >= least && saving.0 as f64 >= MUCH * first.likely_saving().0 as f64
+}
+
+/// Returns how many launches a fix removes, without their descendants.
+fn removed_by(finding: &Finding) -> usize {
+    let removed = finding.changes.iter().map(|AppliedChange { change, launches }| match change {
+        Change::Remove | Change::Builtin | Change::InProcess => launches.len(),
+        Change::Batch(size) => launches.len() - launches.len().div_ceil(*size as usize),
+        _ => 0,
+    });
+    removed.sum()
+}
+
+/// Whether a number is about as large as another one.
+fn is_about(number: usize, other: usize) -> bool {
+    number as f64 >= ABOUT_AS_MUCH * other as f64
 }
 
 impl AdviceList {
@@ -242,30 +265,42 @@ fn best_of(mut members: Vec<Advice>) -> Advice {
     let in_place = |advice: &Advice| advice.foreign.is_some() == is_foreign;
     let is_guess = !members.iter().any(|advice| in_place(advice) && is_much(advice, needed_share(advice)));
     let is_candidate = |advice: &Advice| in_place(advice) && (is_guess || !advice.finding.is_guess);
-    // One process saves more than running launches at the same time, even where the recording does
-    // not show how long their start-up takes.
-    let parallel = members.iter().find(|advice| advice.finding.rule == "parallel").map(|advice| advice.saving[0]);
-    let most = members.iter().filter(|advice| is_candidate(advice)).map(score).max().unwrap_or_default();
-    let candidates = members.iter().enumerate().filter(|(_, advice)| {
-        let beats_parallel = is_one_process(advice) && parallel.is_some_and(|parallel| middle(advice) >= parallel);
-        is_candidate(advice) && (beats_parallel || score(advice).0 as f64 >= ABOUT_AS_MUCH * most.0 as f64)
-    });
-    let best = candidates.min_by_key(|(position, advice)| (difficulty(&advice.finding), *position));
-    let best = best.map_or(0, |(position, _)| position);
-    // Long launches are more than their launch tax. One process for all of them saves an unknown
-    // part of the rest, too.
-    let dependent = members.iter().filter(|advice| is_candidate(advice)).map(|advice| advice.finding.dependent).max();
-    let is_minor = |saved: Nanos| (saved.0 as f64) < MINOR * dependent.unwrap_or_default().0 as f64;
-    let is_major = |advice: &&Advice| is_candidate(advice) && is_one_process(advice) && !is_minor(middle(advice));
-    let major = members.iter().position(|advice| is_major(&advice)).filter(|_| is_minor(members[best].likely_saving()));
-    let best = major.unwrap_or(best);
-    let mut best = members.remove(best);
+    let candidates: Vec<usize> = (0..members.len()).filter(|position| is_candidate(&members[*position])).collect();
+    let mut best = members.remove(best_candidate(&members, &candidates));
     // A guess is of no use beside a fix that is known to be possible, nor is a part of the same
     // fix.
     let said = lines_of(&best.finding);
     members.retain(|advice| (is_guess || !advice.finding.is_guess) && !lines_of(&advice.finding).is_subset(&said));
     best.alternatives = members;
     best
+}
+
+/// Returns which of some fixes of a cause is the best one.
+fn best_candidate(members: &[Advice], candidates: &[usize]) -> usize {
+    let advices = || candidates.iter().map(|position| &members[*position]);
+    let Some(first) = advices().next() else { return 0 };
+    // One process saves more than running launches at the same time, even where the recording does
+    // not show how long their start-up takes.
+    let parallel = members.iter().find(|advice| advice.finding.rule == "parallel").map(|advice| advice.saving[0]);
+    let is_as_good = |advice: &Advice| {
+        let removes_as_many = || is_about(removed_by(&advice.finding), removed_by(&first.finding));
+        score(advice).0 as f64 >= ABOUT_AS_MUCH * score(first).0 as f64
+            || may_save_as_much(advice, first) && removes_as_many()
+            || is_one_process(advice) && parallel.is_some_and(|parallel| middle(advice) >= parallel)
+    };
+    let good = candidates.iter().copied().filter(|position| is_as_good(&members[*position]));
+    let best = good.min_by_key(|position| {
+        let finding = &members[*position].finding;
+        (difficulty(finding), Reverse(removed_by(finding)), *position)
+    });
+    let best = best.unwrap_or_default();
+    // Long launches are more than their launch tax. One process for all of them saves an unknown
+    // part of the rest, too.
+    let dependent = advices().map(|advice| advice.finding.dependent).max();
+    let is_minor = |saved: Nanos| (saved.0 as f64) < MINOR * dependent.unwrap_or_default().0 as f64;
+    let is_major = |advice: &Advice| is_one_process(advice) && !is_minor(middle(advice));
+    let major = candidates.iter().copied().find(|position| is_major(&members[*position]));
+    major.filter(|_| is_minor(members[best].likely_saving())).unwrap_or(best)
 }
 
 /// Returns the lines of a fix, without how often each applies.
@@ -277,11 +312,15 @@ fn lines_of(finding: &Finding) -> BTreeSet<String> {
 /// themselves makes fixes of their phases needless.
 fn needed_share(advice: &Advice) -> f64 {
     let rule = advice.finding.rule;
-    match SIMPLE.contains(&rule) || OF_LAUNCHES.contains(&rule) {
+    match is_of_launches(&advice.finding) {
         _ if advice.finding.is_guess || rule == "parallel" => f64::INFINITY,
         true => GUESSED,
         false => GUESSED_OF_PHASE,
     }
+}
+
+fn is_of_launches(finding: &Finding) -> bool {
+    SIMPLE.contains(&finding.rule) || OF_LAUNCHES.contains(&finding.rule)
 }
 
 fn middle(advice: &Advice) -> Nanos {
