@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::explain::advice::programs::is_idempotent;
 use crate::explain::advice::small_work::SmallWork;
+use crate::explain::advice::thresholds::MIN_REPETITIONS;
 use crate::explain::drift::Drift;
 use crate::explain::tool_calls::ToolCalls;
 use crate::model::launch::{Exec, Launch};
@@ -121,12 +122,16 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         dependent.0 as f64 >= DEPENDENT_SHARE * self.whatif.unrecorded().0 as f64
     }
 
-    /// Whether a fix is worth making: it certainly saves something, or it may, and much depends on
-    /// its launches.
-    pub(super) fn is_worth(&self, saving: [Nanos; 3], dependent: Nanos) -> bool {
+    /// Whether a fix of some launches is worth making: it certainly saves something, or probably
+    /// and they are a pattern, or it may, and much depends on them.
+    pub(super) fn is_worth(&self, launches: &[u32], saving: [Nanos; 3], dependent: Nanos) -> bool {
+        let [expected, least, _] = saving;
         // A tracer's unknown cost widens the interval, but decides on nothing.
-        let certain = Nanos((saving[1].0 as f64 * self.recording.max_slowdown()) as u64);
-        self.exceeds_minimum(certain) || self.may_save(saving) && self.is_much(dependent)
+        let certain = Nanos((least.0 as f64 * self.recording.max_slowdown()) as u64);
+        let probable = Nanos(expected.0.midpoint(least.0));
+        self.exceeds_minimum(certain)
+            || launches.len() >= MIN_REPETITIONS && self.exceeds_minimum(probable)
+            || self.may_save(saving) && self.is_much(dependent)
     }
 
     /// Returns the summed wall time of launches, which is an upper bound for the saving.

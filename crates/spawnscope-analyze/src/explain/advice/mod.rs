@@ -86,7 +86,7 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, found: Found, predictions: &
         };
         // At least what the fix saves depends on the launches.
         let is_interval = finding.is_at_most && finding.is_guess;
-        let is_worth = !is_interval && context.is_worth(saving, most);
+        let is_worth = !is_interval && context.is_worth(&finding.launches, saving, most);
         add(&mut list, context, &critical, vec![(finding, saving, is_worth)]);
     }
     for answer in found.answers {
@@ -126,7 +126,9 @@ fn add(
     critical: &[u64],
     fixes: Vec<(Finding, [Nanos; 3], bool)>,
 ) {
-    let (worth, others): (Vec<_>, Vec<_>) = fixes.into_iter().partition(|(.., is_worth)| *is_worth);
+    let (worth, others): (Vec<_>, Vec<_>) = fixes
+        .into_iter()
+        .partition(|(finding, saving, is_worth)| *is_worth && !is_trifle_of_others(context, finding, saving));
     let best = others.into_iter().max_by_key(|(_, saving, _)| saving[0]).filter(|_| worth.is_empty());
     list.worth.extend(worth.into_iter().map(|(finding, saving, _)| advice_of(context, finding, saving)));
     let is_expensive = |finding: &Finding| context.spent_on(&finding.launches) > context.share_of_wall(NOTABLE_SHARE);
@@ -136,11 +138,23 @@ fn add(
     }
 }
 
+/// Whether a fix that somebody else would have to make saves too little to ask for it.
+fn is_trifle_of_others(context: &RuleContext<'_, '_>, finding: &Finding, saving: &[Nanos; 3]) -> bool {
+    let [expected, least, _] = *saving;
+    let enough = context.whatif.unrecorded().0 as f64 * merge::SMALL_SHARE;
+    let is_small = (expected.0.midpoint(least.0) as f64) < enough;
+    is_small && !context.is_much(finding.dependent) && foreign_code(context, finding).is_some()
+}
+
+fn foreign_code(context: &RuleContext<'_, '_>, finding: &Finding) -> Option<ForeignCode> {
+    owner::foreign_code(context, &finding.launches).filter(|_| !finding.is_fixed_elsewhere)
+}
+
 fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, saving: [Nanos; 3]) -> Advice {
     Advice {
         launched: launched(context.forest(), &finding.launches),
         callers: context.sites.count(&finding.launches),
-        foreign: owner::foreign_code(context, &finding.launches).filter(|_| !finding.is_fixed_elsewhere),
+        foreign: foreign_code(context, &finding),
         finding: edits::add_edits(context, callers::add_evidence(context, finding)),
         saving,
         overlaps: Vec::new(),

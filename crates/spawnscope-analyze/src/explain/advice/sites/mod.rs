@@ -111,7 +111,8 @@ impl Answer {
             let is_all = expected <= most;
             let evidence = (depends && is_all).then(|| format!("{up_to}{share} of the wall time depends on {them}"));
             let finding = Finding { dependent: likely, ..cure.finding.evidence_lines(evidence) };
-            (finding, saving, context.is_worth(saving, likely))
+            let is_worth = context.is_worth(&finding.launches, saving, likely);
+            (finding, saving, is_worth)
         });
         cures.collect()
     }
