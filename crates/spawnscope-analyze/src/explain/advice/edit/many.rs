@@ -23,6 +23,13 @@ const MAX_BYTES: usize = 100_000;
 pub(super) fn many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     check_many(call)?;
     let loops = loops_around(call);
+    if call.rewrite.calls.iter().flatten().map(|argument| argument.len() + 9).sum::<usize>() > MAX_BYTES {
+        let refusal = || EditRefusal("the words might not fit into one call".to_owned());
+        // One process reads any number of pairs.
+        let around = loops.first().filter(|_| !is_question(call)).ok_or_else(refusal)?;
+        let statement = statement_at(call.script, call.command)?;
+        return pairs::pairs(call, around, &statement).map_err(|_| refusal());
+    }
     if is_question(call) {
         return answers::of_one_call(call, &loops);
     }
@@ -341,8 +348,6 @@ fn is_question(call: &FoundCall<'_, '_>) -> bool {
 fn check_many(call: &FoundCall<'_, '_>) -> Result<(), EditRefusal> {
     let failed = if is_question(call) { call.rewrite.has_errors } else { call.rewrite.has_failures };
     refuse_if(failed, format!("{} failed, and the loop went on", call.program()))?;
-    let bytes: usize = call.rewrite.calls.iter().flatten().map(|argument| argument.len() + 9).sum();
-    refuse_if(bytes > MAX_BYTES, "the words might not fit into one call")?;
     refuse_if(
         !(call.substitution.is_some() || call.simple.redirections.iter().all(is_kept)),
         "each call has its own input or output",

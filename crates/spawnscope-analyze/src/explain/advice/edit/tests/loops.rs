@@ -27,6 +27,11 @@ fn one_process_handles_pairs_of_names() {
     many("cp", &["./plain", "../plain.bak"], copies, "cp(@f)");
     let links = "for f in *; do ln -s \"$PWD/$f\" \"../-$f\"; done; ls ..\n";
     many("ln", &["-s", "/d/plain", "../-plain"], links, "symlink($f[0], $f[1])");
+    let long = "x".repeat(100_000);
+    let loop_of_moves = "for f in *; do mv \"$f\" \"$f.old\"; done";
+    Calls::of("mv", &[&[&long, &format!("{long}.old")]], Form::Many)
+        .edit(1, loop_of_moves)
+        .expect("a pipe has room for all");
     for other in [
         "for f in *; do mv -i \"$f\" \"$f.old\"; done",
         "for f in *; do mv \"$f\" \"$f.old\" || exit; done",
