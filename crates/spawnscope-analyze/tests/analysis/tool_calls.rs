@@ -109,6 +109,25 @@ fn shells_that_start_only_the_command_are_not_reported() {
     assert!(found(&["bash", "script.sh"], |_| 100).is_empty());
 }
 
+#[test]
+fn what_a_program_before_the_shell_starts_is_no_line_of_the_shells_files() {
+    let mut builder = Builder::command("/usr/bin/agent", &["agent"], 10_000 * MS);
+    for number in 0..10 {
+        let at = (10 + number * 500) * MS;
+        let spans = Spans { run: 150 * MS, ..Spans::USUAL };
+        let call = builder.launch(ROOT, at, &spans, Some(("/opt/ssh", &["ssh", "git status"])));
+        let wait = Spans { run: 100 * MS, ..Spans::USUAL };
+        let wait = builder.launch(call, at + 3 * MS, &wait, Some(("/usr/bin/sleep", &["sleep", "0.1"])));
+        let line = builder.line(Language::Bash, "/opt/ssh", 3, "");
+        builder.set_call_chain(wait, &[line]);
+        builder.exec_at(call, b"/bin/bash", &[b"bash", b"-c", b"git status"], [120, 121, 122].map(|ms| at + ms * MS));
+        builder.launch(call, at + 125 * MS, &Spans::USUAL, Some(("/usr/bin/git", &["git", "status"])));
+    }
+    let kinds = tool_calls(&Forest::build(&builder.recording));
+    assert!(kinds[0].causes.iter().all(|cause| cause.reason == Reason::Wrapper), "{kinds:?}");
+    assert!(kinds[0].launches.is_empty(), "{kinds:?}");
+}
+
 /// Returns which launches are commands that a program is given. One line of it starts a shell for
 /// each text.
 fn given(program: &str, texts: &[&str]) -> Vec<String> {

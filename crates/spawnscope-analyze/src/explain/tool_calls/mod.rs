@@ -264,7 +264,10 @@ fn call<'a>(forest: &Forest<'a>, top: usize, shell: usize, at: usize, command: &
     if real > own {
         causes.insert((Reason::Shim, shim.to_vec()), real.since(own).0);
     }
-    for index in children.iter().filter(|child| forest.launches[**child].start() < Some(own)) {
+    // What a program before the shell launched is no line of the shell's files.
+    let is_before =
+        |child: &&usize| forest.launches[**child].start().is_some_and(|start| start >= shell_exec && start < own);
+    for index in children.iter().filter(is_before) {
         let child = &forest.launches[*index];
         let line = file_line(forest, *index);
         let place = match line {
