@@ -58,6 +58,22 @@ fn a_function_without_a_line_is_labelled_by_the_calling_line_in_its_file() {
     }
 }
 
+/// A helper that starts one program for all its callers names none of its subcommands.
+#[test]
+fn the_line_behind_a_helper_names_the_subcommand() {
+    let mut serial = Serial::with_command("/usr/bin/python3", &["python3", "main.py"]);
+    for number in 0..20 {
+        let path = format!("f{number}");
+        let (line, argv) = if number == 0 { (4, ["git", "status", "-s"]) } else { (7, ["git", "log", &path]) };
+        let launch = serial.launch(&Spans::USUAL, Some(("/usr/bin/git", &argv)));
+        let frames = [("proc.py", 10, "run"), ("main.py", line, "main")];
+        let chain = frames.map(|(file, line, function)| serial.builder.line(Language::Python, file, line, function));
+        serial.builder.set_call_chain(launch, &chain);
+    }
+    let advice = only(&advices(&serial.finish()), "many-per-launch");
+    assert!(advice.finding.evidence.contains(&"call site: main.py:7 in main()".to_owned()), "{advice:?}");
+}
+
 #[test]
 fn a_makefile_is_labelled_by_its_line_and_target() {
     for (detail, label) in

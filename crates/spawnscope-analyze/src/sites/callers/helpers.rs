@@ -6,21 +6,25 @@ use std::collections::{HashMap, HashSet};
 
 use crate::model::frames::Frame;
 use crate::model::tree::Forest;
+use crate::patterns::subcommands::subcommand_of;
 use spawnscope_data::rows::StackId;
 
 /// Lines of helper functions, each with its function.
 pub(super) type Helpers<'a> = HashSet<Frame<'a>>;
 
-/// Finds the lines in functions at which different callers launch different programs. If all
-/// callers of a line launch the same programs, the line names them itself.
+/// What a launch executes: the program, and the subcommand if it has some.
+type Program<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// Finds the lines in functions at which different callers launch different programs, or different
+/// subcommands of one. If all callers of a line launch the same ones, the line names them itself.
 pub(super) fn find<'a>(forest: &Forest<'a>) -> Helpers<'a> {
-    let mut programs: HashMap<StackId, HashSet<&[u8]>> = HashMap::new();
-    for launch in forest.launches.iter().filter(|launch| !launch.execs.is_empty()) {
-        if let Some(stack) = launch.script_stack {
-            programs.entry(stack).or_default().insert(launch.command.name);
+    let mut programs: HashMap<StackId, HashSet<Program<'a>>> = HashMap::new();
+    for launch in &forest.launches {
+        if let (Some(stack), Some(exec)) = (launch.script_stack, launch.execs.last()) {
+            programs.entry(stack).or_default().insert((launch.command.name, subcommand_of(exec)));
         }
     }
-    let mut by_caller: HashMap<Frame<'a>, HashMap<Frame<'a>, HashSet<&[u8]>>> = HashMap::new();
+    let mut by_caller: HashMap<Frame<'a>, HashMap<Frame<'a>, HashSet<Program<'a>>>> = HashMap::new();
     for (stack, programs) in programs {
         let mut frames = forest.frames(Some(stack)).peekable();
         while let (Some(frame), Some(caller)) = (frames.next(), frames.peek()) {
