@@ -264,6 +264,22 @@ pub(crate) fn nested_scripts(scripts: &[(&str, &[&str])], depth: u64) -> (Record
 }
 
 #[test]
+fn a_wrapper_passes_its_arguments_on() {
+    for (argument, is_wrapper) in [("a.o", true), ("0.1", false)] {
+        let mut serial = Serial::new();
+        let spans = Spans { run: Spans::USUAL.total() + 200_000, ..Spans::USUAL };
+        for _ in 0..COUNT {
+            let script = serial.launch(&spans, Some(("/bin/sh", &["sh", "./w.sh", "a.o"])));
+            let at = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0 + 100_000;
+            let child = serial.builder.launch(script, at, &Spans::USUAL, Some(("/opt/real", &["real", argument])));
+            serial.builder.row(child).parent_task = Some(TaskId(script.0));
+        }
+        let found = advices(&serial.finish());
+        assert_eq!(!is_silent(&found, "shims"), is_wrapper, "{argument}: {found:?}");
+    }
+}
+
+#[test]
 fn a_script_that_calls_itself_is_not_a_shim() {
     for spelled in ["./deep.sh", "/home/user/deep.sh", "/home/user/./deep.sh"] {
         let scripts: [(&str, &[&str]); 2] = [("./deep.sh", &["sh", "./deep.sh"]), (spelled, &["sh", spelled])];

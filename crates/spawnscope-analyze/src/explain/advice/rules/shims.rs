@@ -146,7 +146,10 @@ fn launched_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain
     let child = wrapped_child(forest, index).filter(|_| is_shell_script(exec))?;
     let real = forest.launches[child as usize].execs.last()?;
     let is_read = context.is_captured(child);
-    (!is_read && !is_recursion(forest, index, real)).then(|| Chain {
+    // A wrapper passes its arguments on.
+    let mut own = exec.arguments().skip(2).peekable();
+    let passes = own.peek().is_none() || own.any(|argument| real.arguments().any(|other| other == argument));
+    (passes && !is_read && !is_recursion(forest, index, real)).then(|| Chain {
         caller: parent_of(launch),
         parent: parent_of(launch),
         links: vec![base_name(exec.path()), base_name(real.path())],
