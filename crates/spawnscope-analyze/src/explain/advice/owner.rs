@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ptr;
 
 use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::programs::is_compiler;
 use crate::model::launch::{Exec, base_name, is_version_of};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::words::{Words, contains};
@@ -79,6 +80,9 @@ const DOWNLOADED_PARTS: [&[u8]; 9] = [
 /// script or makefile of the user requests these launches. Programs of packages count, too.
 const SELF_DIRECTED: Words =
     Words("apt apt-get c++ cargo cc clang clang++ cmake collect2 dpkg g++ gcc git go lto-wrapper ninja rpm rustc");
+/// Programs other than compilers that CMake launches for itself.
+const OF_CMAKE: Words = Words("cmake gmake make ninja uname");
+
 impl Owner {
     /// Returns who maintains a file, by its path.
     #[must_use]
@@ -149,7 +153,13 @@ fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g
     let call_site = context.sites.call_site_of(launch as usize);
     let script_call_site = call_site.filter(|call_site| call_site.language != Language::Native);
     let launcher = context.forest().launcher(launch as usize);
-    let program = launcher.filter(|_| script_call_site.is_none()).filter(is_self_directed);
+    // Only the compilers and builds of its own tests are CMake's decision: scripts name the others.
+    let launched = context.launch(launch).command.name;
+    let is_of_script = |exec: &&Exec<'_>| {
+        Runtime::named(exec.program_name()) == Runtime::CMake && !is_compiler(launched) && !OF_CMAKE.contains(launched)
+    };
+    let program = launcher.filter(|_| script_call_site.is_none());
+    let program = program.filter(|exec| is_self_directed(exec) && !is_of_script(exec));
     if let Some(program) = program {
         return Some((Owner::ThirdParty, program.path()));
     }
