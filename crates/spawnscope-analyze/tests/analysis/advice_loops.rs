@@ -2,7 +2,7 @@
 //! poll, serial launches, and loops in general.
 
 use spawnscope_analyze::explain::advice::{Advice, AdviceList, Owner};
-use spawnscope_data::event::{LaunchId, Nanos, TaskId};
+use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow};
 
 use crate::builder::{ROOT, Spans};
@@ -339,6 +339,34 @@ fn long_independent_launches_are_advised_to_run_in_parallel() {
     assert!(is_silent(&parallel, "parallel"), "both CPUs had a command: {parallel:?}");
     assert!(!is_silent(&advice_on_compilations(cargo, 20, "f@.rs", None), "parallel"), "as with -j1");
     assert!(is_silent(&advice_on_compilations(cargo, 20, "f@.rs", Some("/usr/bin/rustc")), "serial"));
+}
+
+#[test]
+fn launches_that_mostly_wait_run_more_at_a_time_than_there_are_cpus() {
+    let of = |reason: LeftCpu| {
+        let mut serial = Serial::new();
+        for number in 0..10 {
+            let key = format!("key{number}");
+            let program = Some(("/opt/ask", &["ask", "host", &key][..]));
+            let launch = serial.launch_without_cpu(&Spans::USUAL, program, 100_000_000, reason);
+            serial.builder.row(launch).cpu = Some(Nanos(1_000_000));
+        }
+        advices(&serial.finish())
+    };
+    let advice = only(&of(LeftCpu::Interruptible), "parallel");
+    assert!(fix_of(&advice).starts_with("run 8 of them at a time:\n  ask host ... >FILE & in"), "{advice:?}");
+    assert!(is_silent(&of(LeftCpu::Preempted), "parallel"), "they wait for a CPU, and the shell reads their output");
+}
+
+#[test]
+fn a_shell_that_checks_one_script_has_no_other_cure() {
+    let mut serial = Serial::with_command("/usr/bin/find", &["find", "."]);
+    for number in 0..COUNT {
+        let script = format!("s{number}.sh");
+        serial.launch(&Spans::USUAL, Some(("/bin/bash", &["bash", "-n", &script])));
+    }
+    let advice = only(&advices(&serial.finish()), "parallel");
+    assert!(fix_of(&advice).contains("xargs -0 -n1 -P2"), "{advice:?}");
 }
 
 #[test]

@@ -197,7 +197,7 @@ fn serial_launches(forest: &Forest<'_>, group: &[u32]) -> Vec<u32> {
 }
 
 /// Returns how long launches and their descendants had a CPU, and waited for one, in nanoseconds.
-fn cpu_usage(context: WhatIf<'_, '_>, launches: &[u32]) -> [f64; 2] {
+pub(crate) fn cpu_usage(context: WhatIf<'_, '_>, launches: &[u32]) -> [f64; 2] {
     let tops: Vec<usize> = launches.iter().map(|launch| *launch as usize).collect();
     let (mut worked, mut waited) = (0.0, 0.0);
     for step in context.forest.walk(&tops) {

@@ -417,6 +417,9 @@ fn with_all_options(context: &RuleContext<'_, '_>, round: &[u32]) -> String {
     words.iter().map(|word| quoted(&name(word))).collect::<Vec<_>>().join(" ")
 }
 
+/// The wrapper that runs programs on other machines.
+const SSH: &[u8] = b"ssh";
+
 /// A wrapper (`sudo`, `env`, `chroot`, `ssh`) around each of many launches, although one could be
 /// around the whole loop.
 pub(super) fn in_one_wrapper(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
@@ -425,8 +428,9 @@ pub(super) fn in_one_wrapper(context: &RuleContext<'_, '_>, site: &Site<'_>) -> 
         let launch = context.launch(*index);
         // The first line of a script may name env: `#!/usr/bin/env bash`.
         let first = launch.execs.first().filter(|exec| exec.interpreter().is_none())?;
-        // `env` alone prints the environment.
+        // `env` alone prints the environment. What ssh runs is on another machine.
         let runs_another = launch.execs.len() > 1 || !context.forest().children(*index as usize).is_empty();
+        let runs_another = runs_another || first.program_name() == SSH;
         (is_wrapper(first.program_name()) && runs_another).then_some(first.program_name())
     };
     let first = wrapper(&all[0])?;
@@ -436,9 +440,12 @@ pub(super) fn in_one_wrapper(context: &RuleContext<'_, '_>, site: &Site<'_>) -> 
     let shared = shared_line(context, &all).and_then(|line| line.before_inputs()).unwrap_or_else(|| name(first));
     let shared = shared.strip_suffix(" sh -c").or(shared.strip_suffix(" bash -c")).unwrap_or(&shared).to_owned();
     let size = all.len() as u32;
+    let is_remote = first == SSH;
+    let script = if is_remote { "sh -s <SCRIPT" } else { "./SCRIPT" };
     let finding = finding(context, site, MANY, &format!(", each through {}", name(first)), all)
         .fix(format!("run {} once, around the whole loop or script:", name(first)))
-        .fix(format!("  {shared} sh -c 'for ...; do ...; done'   or {shared} ./SCRIPT"))
+        .fix(format!("  {shared} sh -c 'for ...; do ...; done'   or {shared} {script}"))
+        .fix_lines(is_remote.then_some("or keep one connection for all: ControlMaster auto, ControlPath ~/.ssh/%C and ControlPersist 60 in ~/.ssh/config"))
         .limits("everything in the loop then runs in that environment and with those rights")
         .predicted_by(Change::Batch(size), "");
     Some(open(finding))

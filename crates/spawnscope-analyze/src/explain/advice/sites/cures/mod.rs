@@ -19,7 +19,7 @@ use crate::explain::advice::selection::options;
 use crate::explain::advice::shared_line::SharedLine;
 use crate::model::launch::NOT_FOUND;
 use crate::patterns::runtimes::Runtime;
-use crate::patterns::shells::command_of;
+use crate::patterns::shells::{command_of, is_shell};
 use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
@@ -62,6 +62,10 @@ pub(super) fn of(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<Cure> {
         1 => resident::single(context, site).into_iter().collect(),
         _ => ALL.iter().filter_map(|cure| cure(context, site)).collect(),
     };
+    // A shell takes one script: however little each does, as with `bash -n`, nothing else helps.
+    if cures.is_empty() && is_shell(context.launch(site.launches[0]).command.name) {
+        cures.extend(parallel::of_work(context, site, Nanos(0)));
+    }
     for Cure { finding, .. } in &mut cures {
         let objection = to_launches(context, &finding.launches, finding.one_call.unwrap_or(OneCall::Inputs));
         objection.iter().for_each(|reason| finding.object(reason));

@@ -12,13 +12,16 @@ use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::thresholds::{MIN_REPETITIONS, work_time};
 use crate::model::launch::Exec;
+use crate::model::phases::Phase;
 use crate::model::timeline::beginning;
 use crate::model::tree::Forest;
 use crate::patterns::calls::Call;
 use crate::patterns::recursive_make::is_sub_make;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::words::Words;
+use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
+use crate::predict::whatif::changes::work::cpu_usage;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::event::syscalls::numbers;
 
@@ -56,43 +59,81 @@ const MIN_LOCK_SHARE: f64 = 0.3;
 /// Parents that by default run as many commands at a time as there are CPUs.
 const PARALLEL_BY_DEFAULT: Words = Words("bazel cargo go ninja");
 
+/// Launches that mostly wait, and not for a CPU, are run more at a time than there are CPUs, but no
+/// more than this.
+const MAX_WAITING: u32 = 8;
+/// They mostly wait if they do something else during less than this share of their time.
+const MOSTLY: f64 = 0.5;
+
 /// Returns the cure of independent launches.
 pub(in crate::explain::advice::sites) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
-    let cpus = context.whatif.replay.cpus;
-    if cpus < 2 {
-        return None;
-    }
-    let forest = context.forest();
-    let mut by_parent: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
-    for &index in &site.launches {
-        if let Some(parent) = forest.parent(index as usize).filter(|_| !context.launch(index).execs.is_empty()) {
-            by_parent.entry(parent).or_default().push(index);
+    of_work(context, site, MIN_WORK)
+}
+
+/// Returns the cure of independent launches of which each does at least some work.
+pub(super) fn of_work(context: &RuleContext<'_, '_>, site: &Site<'_>, min_work: Nanos) -> Option<Cure> {
+    let (forest, cpus) = (context.forest(), context.whatif.replay.cpus);
+    let mut by_parent: BTreeMap<usize, Vec<[u32; 2]>> = BTreeMap::new();
+    for [index, top] in with_subshells(context, &site.launches) {
+        if let Some(parent) = forest.parent(top as usize).filter(|_| !context.launch(index).execs.is_empty()) {
+            by_parent.entry(parent).or_default().push([index, top]);
         }
     }
     by_parent.retain(|parent, all| {
-        all.len() >= MIN_REPETITIONS && !has_enough_jobs(forest, *parent, cpus) && are_independent(context, all)
+        all.len() >= MIN_REPETITIONS
+            && !has_enough_jobs(forest, *parent, cpus)
+            && are_independent(context, all, min_work)
     });
-    let mut all = by_parent.into_values().collect::<Vec<_>>().concat();
+    let pairs = by_parent.into_values().collect::<Vec<_>>().concat();
+    let [mut all, mut tops] = [0, 1].map(|at| pairs.iter().map(|pair| pair[at]).collect::<Vec<u32>>());
     all.sort_unstable();
+    tops.sort_unstable();
     let idle = idle_cpus(context, *all.first()?, *all.last()?)?;
-    if idle < MIN_IDLE_CPUS || takes_lock(context, &all) {
+    let jobs = jobs_of(context, &all);
+    if jobs < 2 || idle < MIN_IDLE_CPUS || takes_lock(context, &all) {
         return None;
     }
-    let option = format!("--jobs={}={cpus}", selector(context.launch(all[0]).command.name, site.parent));
-    let own = own_option(forest, &all, cpus);
+    let option = format!("--jobs={}={jobs}", selector(context.launch(all[0]).command.name, site.parent));
+    let option = if all == tops { quoted(&option) } else { String::new() };
+    let own = own_option(forest, &all, jobs);
     let mut finding = finding(context, site, PARALLEL, ", one after the other", all.clone())
         .evidence(format!("while they ran, {idle:.1} of {cpus} CPUs were idle on average"))
-        .fix(format!("run {cpus} of them at a time:"))
-        .fix_lines(fix(context, &own, &all, cpus))
+        .fix(format!("run {jobs} of them at a time:"))
+        .fix_lines(fix(context, &own, &pairs, jobs))
         .limits(
             "only if they do not need each other's results; none of them waited for a lock on a file, but other locks are not recorded; their \
              output may come in another order; together they need more memory",
         )
-        .predicted_by(Change::Jobs(cpus), quoted(&option));
+        .predicted_by_all(vec![AppliedChange { change: Change::Jobs(jobs), launches: tops }], option);
     if own.is_some() {
         finding = finding.fixed_elsewhere();
     }
     Some(certain(finding))
+}
+
+/// Returns each launch with the outermost subshell that exists only for it, as in `x=$(program)`,
+/// or with itself.
+fn with_subshells(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<[u32; 2]> {
+    let forest = context.forest();
+    let subshells = |index: u32| {
+        forest.ancestors(index as usize).take_while(|above| forest.launches[*above].is_fork_without_exec())
+    };
+    let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
+    all.iter().flat_map(|index| subshells(*index)).for_each(|above| *counts.entry(above).or_default() += 1);
+    let top =
+        |index: u32| subshells(index).take_while(|above| counts[above] == 1).last().map_or(index, |top| top as u32);
+    all.iter().map(|index| [*index, top(*index)]).collect()
+}
+
+/// Returns how many launches can run at a time: as many as there are CPUs, and more if they mostly
+/// wait for something else while they run.
+fn jobs_of(context: &RuleContext<'_, '_>, all: &[u32]) -> u32 {
+    let cpus = context.whatif.replay.cpus;
+    let run = context.total_phase(all, Phase::Run).0 as f64;
+    let waiting = run - cpu_usage(context.whatif, all).iter().sum::<f64>();
+    let share = 1.0 - waiting / context.spent_on(all).0.max(1) as f64;
+    let most = MAX_WAITING.min(all.len() as u32).max(cpus);
+    if share < MOSTLY { ((f64::from(cpus) / share.max(0.01)) as u32).min(most) } else { cpus }
 }
 
 /// Whether a program that can run commands in parallel ran at least as many at a time as there are
@@ -120,15 +161,21 @@ fn has_enough_jobs(forest: &Forest<'_>, parent: usize, cpus: u32) -> bool {
 }
 
 /// Whether launches of one program by one process look independent: they work for long enough,
-/// their command lines differ, and the parent does not read their output.
-fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+/// their command lines differ, and the parent does not read their output, unless they mostly wait.
+fn are_independent(context: &RuleContext<'_, '_>, pairs: &[[u32; 2]], min_work: Nanos) -> bool {
+    let all: Vec<u32> = pairs.iter().map(|pair| pair[0]).collect();
     let work: u64 = all.iter().map(|index| work_of(context, *index as usize).0).sum();
     let execs = all.iter().filter_map(|index| context.launch(*index).execs.last());
     let distinct: HashSet<&[u8]> = execs.map(|exec| exec.argv()).collect();
-    work >= MIN_WORK.0 * all.len() as u64
+    work >= min_work.0 * all.len() as u64
         && distinct.len() * 100 >= all.len() * MIN_DISTINCT_PERCENT
-        && !all.iter().any(|index| context.is_captured(*index))
-        && !may_write_same_file(context, all)
+        && (!are_captured(context, pairs) || jobs_of(context, &all) > context.whatif.replay.cpus)
+        && !may_write_same_file(context, &all)
+}
+
+/// Whether the parent reads what launches, or their subshells, print.
+fn are_captured(context: &RuleContext<'_, '_>, pairs: &[[u32; 2]]) -> bool {
+    pairs.iter().flatten().any(|index| context.is_captured(*index))
 }
 
 /// Whether launches share an operand that names a file, which each may write, as in `ar rc lib.a
@@ -204,12 +251,13 @@ fn own_option(forest: &Forest<'_>, all: &[u32], cpus: u32) -> Option<String> {
     is_spread.then(|| format!("  {}", option.replace("{n}", &cpus.to_string())))
 }
 
-fn fix(context: &RuleContext<'_, '_>, own: &Option<String>, all: &[u32], cpus: u32) -> Vec<String> {
+fn fix(context: &RuleContext<'_, '_>, own: &Option<String>, pairs: &[[u32; 2]], jobs: u32) -> Vec<String> {
+    let all: Vec<u32> = pairs.iter().map(|pair| pair[0]).collect();
     // Even with -j, make runs the lines of one recipe, and the commands of its shells, one after
     // the other.
     if all.iter().all(|index| is_sub_make(context.forest(), *index as usize)) {
         return vec![
-            format!("  make -j{cpus}, with a target for each directory; `$(MAKE)` and `+` pass -j on:"),
+            format!("  make -j{jobs}, with a target for each directory; `$(MAKE)` and `+` pass -j on:"),
             "    $(DIRS): ; +$(MAKE) -C $@".to_owned(),
         ];
     }
@@ -217,8 +265,13 @@ fn fix(context: &RuleContext<'_, '_>, own: &Option<String>, all: &[u32], cpus: u
         return vec![option.clone()];
     }
     match Runtime::of_parent(context.forest(), all[0]) {
-        Runtime::Shell => shell_fix(shared_line(context, all), &name(context.launch(all[0]).command.name), cpus),
-        runtime => vec![format!("  {}", language(runtime).parallel.replace("{n}", &cpus.to_string()))],
+        Runtime::Shell if are_captured(context, pairs) => {
+            let line = shared_line(context, &all).map(|line| line.with_inputs("..."));
+            let line = line.unwrap_or_else(|| format!("{} ...", name(context.launch(all[0]).command.name)));
+            vec![format!("  {line} >FILE & in the loop, with a FILE for each, then `wait`, and read the files")]
+        }
+        Runtime::Shell => shell_fix(shared_line(context, &all), &name(context.launch(all[0]).command.name), jobs),
+        runtime => vec![format!("  {}", language(runtime).parallel.replace("{n}", &jobs.to_string()))],
     }
 }
 
