@@ -187,10 +187,16 @@ fn print_cure(page: &mut Page, advice: &Advice, has_recipe: bool) {
     let has_places =
         advice.edited.len() > 1 || !advice.edited.iter().all(|edited| subject.contains(&advice::place(edited)));
     let most = if has_recipe && has_places { MAX_EDITS } else { 1 };
+    let finding = &advice.finding;
+    let print_limit = |page: &mut Page| {
+        let clause = finding.limits.split("; ").next().filter(|clause| has_recipe && !clause.is_empty());
+        let clause = clause.map(|clause| format!("but: {}", text::escape(clause.as_bytes())));
+        clause.iter().for_each(|clause| page.sentence(indent, QUIET, clause));
+    };
     if advice::has_most_lines(advice) && advice::print_changed_lines(page, indent, advice, most) > 0 {
+        print_limit(page);
         return;
     }
-    let finding = &advice.finding;
     let title = text::escape(finding.title.as_bytes());
     // The line above has the place.
     let place = advice::site(&advice.callers).map(|site| format!(", at {site}")).unwrap_or_default();
@@ -202,10 +208,10 @@ fn print_cure(page: &mut Page, advice: &Advice, has_recipe: bool) {
     if !step.is_empty() {
         page.hanging([plain(format!("{:indent$}-> ", ""))], PLAIN, &step);
     }
-    // Whether other code may take the place of the user's is in the first clause of the caveat. An
-    // edit was checked.
-    let clause = finding.limits.split("; ").next().filter(|_| has_recipe && step.contains("  ->  "));
-    clause.iter().for_each(|clause| page.sentence(indent, QUIET, &format!("but: {}", text::escape(clause.as_bytes()))));
+    // Whether other code may take the place of the user's is in the first clause of the caveat.
+    if step.contains("  ->  ") {
+        print_limit(page);
+    }
 }
 
 /// Returns the first sentence of a fix and, with its recipe, what continues it: a line after a

@@ -8,8 +8,10 @@ pub(super) use spawnscope_data::units::time;
 pub(super) const INPUTS: &str = "INPUT...";
 /// Ends a fix that may also be one launch.
 pub(super) const OR_ALL: &str = ", or pass all inputs to one launch";
-/// Limits of the code that replaces a filter. An edit finds out from the script whether they hold.
-pub(super) const CHECKED_LIMITS: [&str; 2] = [VARIABLE_LIMIT, ONE_LINE_LIMIT];
+/// Limits of the code that replaces a launch. An edit finds out from the script whether they hold.
+pub(super) const CHECKED_LIMITS: [&str; 3] = [VARIABLE_LIMIT, ONE_LINE_LIMIT, OWN_WORK_LIMIT];
+/// The limit of work that a program does itself.
+pub(super) const OWN_WORK_LIMIT: &str = "the parent may not be able to do this itself; the prediction keeps the work, without the launches and their start-up";
 pub(super) const VARIABLE_LIMIT: &str =
     "only for the text of a variable; read files and the output of other programs into a variable first";
 pub(super) const ONE_LINE_LIMIT: &str = "only for text of one line: the program handles each line separately";

@@ -111,11 +111,20 @@ impl Together {
     }
 
     /// Returns how to ask, for the reader.
-    pub(super) const fn form(self) -> &'static str {
-        match self {
-            Together::Jq => r#"answers=$(jq -r '@sh "a=\(.a) b=\(.b)"' FILE); eval "$answers""#,
-            Together::Format(_) => "{ read -r a; read -r b; } < <(date '+%Y%n%m')",
-            Together::Options => "{ read -r a; read -r b; } < <(git log -1 --format='%s%n%an' COMMIT)",
+    pub(super) fn form(self, is_in_shell: bool) -> Vec<String> {
+        let command = match self {
+            Together::Jq => "jq -r '.a, .b' FILE",
+            Together::Format(_) => "date '+%Y%n%m'",
+            Together::Options => "git log -1 --format='%s%n%an' COMMIT",
+        };
+        match (self, is_in_shell) {
+            (Together::Jq, true) => {
+                vec![r#"  answers=$(jq -r '@sh "a=\(.a) b=\(.b)"' FILE); eval "$answers""#.to_owned()]
+            }
+            (_, true) => {
+                vec!["  { read -r a; read -r b; } <<END".to_owned(), format!("  $({command})"), "  END".to_owned()]
+            }
+            (_, false) => vec![format!("  {command}   prints each answer on a line of its own")],
         }
     }
 

@@ -191,7 +191,7 @@ impl Substitute {
 }
 
 /// Differences between a replacement and the `$(echo ...)` in the replaced code.
-const ECHO_DIFFERS: &str = "unlike `$(echo)`, the replacement keeps newlines at the end, and what echo interprets (-n, -e; in sh, backslashes)";
+const ECHO_DIFFERS: &str = "unlike `$(echo)`, the replacement keeps newlines at the end, and what echo interprets (-n, -e, and in sh backslashes)";
 
 pub(super) const BASENAME_LIMIT: &str =
     "`${p##*/}` turns a path that ends with a slash into nothing: remove the slash first with `${p%/}`";

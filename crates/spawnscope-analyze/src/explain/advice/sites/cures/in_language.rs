@@ -4,7 +4,7 @@
 use super::{Cure, IN_LANGUAGE, certain, finding, needs_library};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::functions::functions;
-use crate::explain::advice::phrases::{OR_ALL, name};
+use crate::explain::advice::phrases::{OR_ALL, OWN_WORK_LIMIT, name};
 use crate::explain::advice::programs::{FILE_CHANGERS, is_worth_a_launch};
 use crate::explain::advice::rules::builtin;
 use crate::explain::advice::sites::Site;
@@ -37,9 +37,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     let is_guess = builtin::can_replace(context, all[0]) || needs_library(command) || own.is_empty();
     let finding = finding(context, site, IN_LANGUAGE, "", all)
         .fix_lines(fix(own, runtime, command))
-        .limits(
-            "the parent may not be able to do this itself; the prediction keeps the work, without the launches and their start-up",
-        )
+        .limits(OWN_WORK_LIMIT)
         .predicted_as(context, Change::InProcess);
     Some(certain(if is_guess { finding.guessed() } else { finding }))
 }

@@ -390,7 +390,7 @@ pub(super) fn together(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option
     let finding = match Together::of(command) {
         Some(way) => finding
             .fix("ask for all of it in one launch:")
-            .fix(format!("  {}", way.form()))
+            .fix_lines(way.form(Runtime::of_parent(context.forest(), site.launches[0]) == Runtime::Shell))
             .edits(shell_edits(context, command, &site.launches, &Form::Together))
             .limits("the answers must be texts of one line, numbers or null"),
         None => {

@@ -8,7 +8,7 @@ use super::{Cure, IN_LANGUAGE, MANY, certain, files, finding, needs_library, ope
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::functions::functions_in;
-use crate::explain::advice::phrases::{launches, literal, name, option, quoted, time, times};
+use crate::explain::advice::phrases::{OWN_WORK_LIMIT, launches, literal, name, option, quoted, time, times};
 use crate::explain::advice::rules::needless_shell::{PARALLEL, is_needless, is_per_file_launcher};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::sites::Site;
@@ -178,19 +178,16 @@ fn of_language(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime,
     Some(certain(match known {
         Some((programs, lines)) => Finding {
             title: format!("{parent} runs {} through a shell {}{place}", programs.join(" and "), times(shells.len())),
-            ..finding
-                .fix(format!("do the work in {label}, which launches nothing:"))
-                .fix_lines(lines)
-                .limits("what the shell adds, such as redirections and expansions, must be written in the language, too")
+            ..finding.fix(format!("do the work in {label}, which launches nothing:")).fix_lines(lines).limits(
+                "what the shell adds, such as redirections and expansions, must be written in the language, too",
+            )
         },
         None => Finding {
             title: format!("{parent} runs {} command lines through {}", shells.len(), name(site.program)),
             ..finding
                 .fix(format!("do the work in {label}, without a shell and its programs"))
                 .fix("or pass all inputs to one launch, or keep one process that answers through a pipe")
-                .limits(
-                    "the parent may not be able to do this itself; the prediction keeps the work, without the launches and their start-up",
-                )
+                .limits(OWN_WORK_LIMIT)
         },
     }))
 }
