@@ -99,12 +99,36 @@ impl LibraryRewrite {
     }
 
     /// Returns what the new code does in another way.
-    pub(super) fn limit(&self) -> &'static str {
+    pub(super) fn limit(&self) -> Option<&'static str> {
         const MESSAGES: &str =
             "errors are then reported in the words of the language, and blanks in a name no longer separate words";
+        let Some((row, pattern)) = self.row(false).or_else(|| self.row(true)) else { return Some(MESSAGES) };
         let is_own =
             |limit: &&str| !limit.is_empty() && (self.language == Language::Python || !limit.contains("Python"));
-        self.row(false).map(|(row, _)| row.limit).filter(is_own).unwrap_or(MESSAGES)
+        let has_names = pattern.iter().any(|word| matches!(*word, "OPERAND" | "NAME" | "<"));
+        let otherwise = match row.kind {
+            "do" => Some(MESSAGES),
+            _ => has_names.then_some("blanks in a name no longer separate words"),
+        };
+        Some(row.limit).filter(is_own).or(otherwise)
+    }
+
+    /// Returns when the library answers as the program does. Otherwise, as for a missing file, the
+    /// program is still called, which reports the error in its own way.
+    fn condition(&self, row: &Row, pattern: &[&str], launch: &FoundLaunch) -> Result<Option<String>, EditRefusal> {
+        let operand = pattern.iter().position(|word| *word == "OPERAND");
+        let operand = launch.command.input.as_ref().or(operand.map(|at| &launch.command.words[at + 1]));
+        let Some(operand) = operand.filter(|_| row.kind != "do" && self.program != b"which") else { return Ok(None) };
+        let Some(value) = self.value(operand).filter(|value| !value.contains('(')) else {
+            return refuse("an argument is not a plain value");
+        };
+        let reads = matches!(&self.program[..], b"cat" | b"wc") || self.program.ends_with(b"sum");
+        Ok(Some(match (self.language, reads) {
+            (Language::Python, true) => format!("os.path.isfile({value}) and os.access({value}, os.R_OK)"),
+            (Language::Python, false) => format!("os.path.exists({value})"),
+            (_, true) => format!("-f {value} && -r _"),
+            (_, false) => format!("-e {value}"),
+        }))
     }
 
     pub(super) fn splices(&self, text: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
@@ -137,11 +161,20 @@ impl LibraryRewrite {
         let code = self.filled(template, launch)?;
         let used = if is_python { self.in_python(row, launch, text, code)? } else { self.in_perl(row, launch, code)? };
         let needs_output = used.contains("sys.stderr");
-        let modules = modules.split_whitespace().chain(needs_output.then_some("sys"));
+        let condition = self.condition(row, &pattern, launch)?;
+        let needs_os = is_python && condition.is_some() && !modules.split(' ').any(|module| module == "os");
+        let others = [needs_output.then_some("sys"), needs_os.then_some("os")];
+        let modules = modules.split_whitespace().chain(others.into_iter().flatten());
         let mut splices = Vec::new();
         for module in modules {
             splices.extend(if is_python { python::import(text, module)? } else { perl::import(text, module) });
         }
+        let original = name(&text[launch.range.clone()]);
+        let used = match condition {
+            Some(condition) if is_python => format!("({used} if {condition} else {original})"),
+            Some(condition) => format!("({condition} ? {used} : {original})"),
+            None => used,
+        };
         splices.push(splice(launch.range.clone(), used));
         Ok(splices)
     }
@@ -156,11 +189,12 @@ impl LibraryRewrite {
         is_program && self.calls.iter().all(is_same)
     }
 
+    fn value(&self, word: &CommandWord) -> Option<String> {
+        if self.language == Language::Python { python::value(word) } else { perl::value(word) }
+    }
+
     fn filled(&self, template: &str, launch: &FoundLaunch) -> Result<String, EditRefusal> {
-        let value = |word: &CommandWord| match self.language {
-            Language::Python => python::value(word),
-            _ => perl::value(word),
-        };
+        let value = |word: &CommandWord| self.value(word);
         let unwritten = || EditRefusal("an argument is not a plain value".to_owned());
         let mut code = template.replace("{algorithm}", name(&self.program).trim_end_matches("sum"));
         for (number, word) in launch.command.words.iter().enumerate().skip(1) {

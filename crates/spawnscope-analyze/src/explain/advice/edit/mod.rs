@@ -156,7 +156,7 @@ impl Edit {
     pub fn caveat(&self) -> Option<&'static str> {
         match self.rewrite.as_ref().ok()? {
             Rewrite::Shell(rewrite, _) => rewrite.form.caveat(),
-            Rewrite::Library(rewrite) => Some(rewrite.limit()),
+            Rewrite::Library(rewrite) => rewrite.limit(),
             Rewrite::Package(_) => {
                 Some("what the scripts launch then finds the name of the outer script in `npm_lifecycle_event`")
             }
