@@ -21,10 +21,9 @@ pub(super) fn splices(makefile: &[u8], line: u32) -> Result<Vec<Splice>, EditRef
     let own = (line as usize).wrapping_sub(1);
     let is_recipe = |at: usize| lines.get(at).is_some_and(|(_, text)| text.starts_with(b"\t"));
     let is_continued = |at: usize| lines.get(at).is_some_and(|(_, text)| text.trim_ascii_end().ends_with(b"\\"));
-    let Some(prefix) = lines.get(own).filter(|_| is_recipe(own)).and_then(|(_, text)| prefix_of(text)) else {
-        return refuse("the line does more than to make the directory of its target");
-    };
     let Some(rule) = (0..own).rev().find(|at| !is_recipe(*at)) else { return refuse("the recipe has no rule") };
+    let prefix = lines.get(own).filter(|_| is_recipe(own)).and_then(|(_, text)| prefix_of(text, lines[rule].1));
+    let Some(prefix) = prefix else { return refuse("the line does more than to make the directory of its target") };
     let has_others = is_recipe(own + 1) || own > rule + 1;
     let of_lines = [own.wrapping_sub(1), rule, rule.wrapping_sub(1)];
     if !has_others || of_lines.into_iter().any(is_continued) || !is_plain_rule(lines[rule].1) {
@@ -67,12 +66,18 @@ pub(super) fn tested(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusa
 }
 
 /// Returns what is before the command of a recipe line that only makes the directory of the target:
-/// `@`.
-fn prefix_of(line: &[u8]) -> Option<&[u8]> {
+/// `@`. The line names it as such, or by its name, as the targets do.
+fn prefix_of<'m>(line: &'m [u8], rule: &[u8]) -> Option<&'m [u8]> {
     let line = line.trim_ascii();
     let (prefix, command) = line.split_at(line.iter().take_while(|byte| b"@-+ ".contains(byte)).count());
     let directory = command.strip_prefix(b"mkdir -p ")?.trim_ascii();
-    OF_TARGET.contains(&directory).then_some(prefix)
+    let is_plain = directory.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(byte));
+    let is_inside = |target: &[u8]| {
+        let name = target.strip_prefix(directory).and_then(|rest| rest.strip_prefix(b"/"));
+        name.is_some_and(|name| !name.contains(&b'/'))
+    };
+    let mut targets = rule.split(|byte| *byte == b':').next()?.trim_ascii().split(u8::is_ascii_whitespace);
+    (OF_TARGET.contains(&directory) || is_plain && targets.all(is_inside)).then_some(prefix)
 }
 
 /// Whether a line begins a rule to which a prerequisite can be added.
@@ -94,7 +99,7 @@ mod tests {
     use super::*;
     use crate::explain::advice::edit::{in_order, spliced};
 
-    const RECIPES: &str = "all: out/a/x.o out/a/y.o out/b/c/z.o top\n\nout/%.o: in/%\n\t@mkdir -p $(dir $@)\n\t@cp $< $@\n\t@echo made $@\n\ntop:\n\t@mkdir -p $(@D)\n\t@echo >$@\nclean:\n\trm -r out top\n";
+    const RECIPES: &str = "all: out/a/x.o out/a/y.o out/b/c/z.o out/n.x top\n\nout/%.o: in/%\n\t@mkdir -p $(dir $@)\n\t@cp $< $@\n\t@echo made $@\n\ntop:\n\t@mkdir -p $(@D)\n\t@echo >$@\nout/n.x: in/a/x\n\t@mkdir -p out\n\t@cp $< $@\nclean:\n\trm -r out top\n";
 
     fn edited(makefile: &str, line: u32) -> Result<String, EditRefusal> {
         let splices = in_order(splices(makefile.as_bytes(), line)?)?;
@@ -133,8 +138,10 @@ mod tests {
         assert!(first.ends_with("\n.PRECIOUS: %/.\n%/.:\n\t@mkdir -p $@\n"), "{first}");
         let line = 1 + first.lines().position(|line| line.ends_with("mkdir -p $(@D)")).unwrap();
         let both = edited(&first, line as u32).unwrap();
-        assert_eq!((both.matches("%/.:").count(), both.matches(".SECONDEXPANSION").count()), (1, 1), "{both}");
-        assert_eq!(make(&both), make(RECIPES), "{both}");
+        let line = 1 + both.lines().position(|line| line.ends_with("mkdir -p out")).unwrap();
+        let all = edited(&both, line as u32).unwrap();
+        assert_eq!((all.matches("%/.:").count(), all.matches(".SECONDEXPANSION").count()), (1, 1), "{all}");
+        assert_eq!(make(&all), make(RECIPES), "{all}");
     }
 
     #[test]
@@ -149,6 +156,8 @@ mod tests {
             ("x: $$(y)\n\tmkdir -p $(dir $@)\n\tz\n", 2),
             ("x: y\n\tmkdir -p $(dir $@) && z\n\tz\n", 2),
             ("x: y\n\tmkdir -p $(OUT)\n\tz\n", 2),
+            ("o/x p/x: y\n\tmkdir -p o\n\tz\n", 2),
+            ("o/p/x: y\n\tmkdir -p o\n\tz\n", 2),
             ("x: y \\\n z\n\tmkdir -p $(dir $@)\n\tz\n", 3),
         ] {
             edited(makefile, line).expect_err(makefile);
