@@ -67,9 +67,18 @@ impl PackageRewrite {
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
             let program = program_of_npx(&words).filter(|at| self.programs.contains(words[*at]));
             splices.extend(program.map(|at| splice(simple.words[0].range.start..simple.words[at].range.start, "")));
-            let Some(called) = called_script(&words).filter(|called| self.scripts.contains(*called)) else { continue };
-            let parts = self.parts_of(text, all, callers, called)?;
-            if all.iter().all(|entry| entry.name != called) || !simple.redirections.is_empty() && parts.len() > 1 {
+            // npm adds the words after `--` to the text of the script.
+            let dashes = words.iter().position(|word| *word == b"--").filter(|_| words[0] == b"npm");
+            let own = dashes.unwrap_or(words.len());
+            let Some(called) = called_script(&words[..own]).filter(|called| self.scripts.contains(*called)) else {
+                continue;
+            };
+            let added = simple.words.get(own + 1).zip(simple.words.last());
+            let added = added.map(|(first, last)| shell.source(&(first.range.start..last.range.end)));
+            let parts = self.parts_of(text, all, callers, called, added.unwrap_or_default())?;
+            if all.iter().all(|entry| entry.name != called)
+                || !simple.redirections.is_empty() && (parts.len() > 1 || added.is_some())
+            {
                 continue;
             }
             let is_chain = shell_parts(commands).is_some_and(|(_, is_chain)| is_chain);
@@ -90,19 +99,23 @@ impl PackageRewrite {
         all: &[Entry<'_>],
         callers: &[&[u8]],
         called: &[u8],
+        added: &[u8],
     ) -> Result<Vec<Vec<u8>>, EditRefusal> {
         if callers.contains(&called) || callers.len() == MAX_DEPTH {
             return refuse(format!("the script {} calls itself", name(called)));
         }
         let named = |hook: &[u8]| all.iter().find(|entry| entry.name == [hook, called].concat());
         let entries = [&b"pre"[..], b"", b"post"].into_iter().filter_map(named);
-        let parts = entries.filter_map(|entry| Code::of_json(text, &entry.range)).map(|own| {
-            refuse_if(
-                contains(&own.text, b"npm_lifecycle"),
-                format!("the script {} reads its own name", name(called)),
-            )?;
-            self.expanded(text, all, &[callers, &[called]].concat(), &own.text)
-        });
+        let parts =
+            entries.filter_map(|entry| Some((entry, Code::of_json(text, &entry.range)?))).map(|(entry, own)| {
+                refuse_if(
+                    contains(&own.text, b"npm_lifecycle"),
+                    format!("the script {} reads its own name", name(called)),
+                )?;
+                let added = if entry.name == called { added } else { b"" };
+                let blank: &[u8] = if added.is_empty() { b"" } else { b" " };
+                self.expanded(text, all, &[callers, &[called]].concat(), &[&own.text, blank, added].concat())
+            });
         parts.collect()
     }
 }
@@ -233,7 +246,15 @@ mod tests {
             (r#""c": "npm run a && z", "a": "cd x && y""#, Some(r#""c": "(cd x && y) && z", "a": "cd x && y""#)),
             (r#""c": "npm run a; z", "a": "x && y""#, Some(r#""c": "(x && y); z", "a": "x && y""#)),
             (r#""c": "npm test & wait", "test": "x""#, Some(r#""c": "x & wait", "test": "x""#)),
-            (r#""c": "npm run a -- --fix", "a": "x""#, None),
+            (r#""c": "npm run a -- --fix $f", "a": "x""#, Some(r#""c": "x --fix $f", "a": "x""#)),
+            (
+                r#""c": "npm run a -- --fix", "a": "npm run b", "b": "x""#,
+                Some(r#""c": "npm run b --fix", "a": "x", "b": "x""#),
+            ),
+            (
+                r#""c": "npm run a -- 'b c' && y", "prea": "y", "a": "x && z""#,
+                Some(r#""c": "y && x && z 'b c' && y", "prea": "y", "a": "x && z""#),
+            ),
             (r#""c": "npm run a", "prea": "y", "a": "x""#, Some(r#""c": "y && x", "prea": "y", "a": "x""#)),
             (
                 r#""c": "npm run a || z", "prea": "y", "a": "x; y", "posta": "z""#,
