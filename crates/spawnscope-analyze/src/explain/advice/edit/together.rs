@@ -3,11 +3,10 @@
 
 use super::around::{first_of_list, run_around};
 use super::shell::{FoundCall, unused_variable};
-use super::{EditRefusal, Splice, refuse, refuse_if, splice};
+use super::{EditRefusal, Splice, line_end, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::Together;
 use crate::patterns::script::{Script, Simple, names};
-use crate::patterns::shells::Dialect;
 
 /// An assignment of an answer.
 #[derive(Clone, Copy)]
@@ -47,29 +46,24 @@ pub(super) fn together(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
     let (before, after) = (script.source(&(start.range.start..word.start)), script.source(&(word.end..end.range.end)));
     let command = format!("{}{}{joined}{}", name(first.feeder), name(before), name(after));
     let answers = unused_variable(script, &format!("{}_answers", call.program()));
-    let text = assignments(way, call.rewrite.dialect, &command, &variables(&run), &answers)?;
     let last = script.node(run[run.len() - 1].list).range.end;
+    let is_end = line_end(script.text, last) == last && !command.contains('\n');
+    // A here-document begins on the next line.
+    refuse_if(way != Together::Jq && !is_end, "the line goes on after the answer")?;
+    let text = assignments(way, &command, &variables(&run), &answers);
     Ok(vec![splice(script.node(first.list).range.start..last, text)])
 }
 
 /// Returns the code that sets variables to the answers of a command. With `set -e`, a failure still
-/// ends the script.
-fn assignments(
-    way: Together,
-    dialect: Dialect,
-    command: &str,
-    variables: &[String],
-    answers: &str,
-) -> Result<String, EditRefusal> {
+/// ends the script. The dot keeps an empty last answer.
+fn assignments(way: Together, command: &str, variables: &[String], answers: &str) -> String {
     let each = |form: fn(&String) -> String| variables.iter().map(form).collect::<String>();
-    match (way, dialect) {
-        (Together::Jq, _) => {
-            let variables = each(|variable| format!("{variable}= "));
-            Ok(format!("{variables}{answers}=$({command}); eval \"${answers}\""))
-        }
-        (_, Dialect::Posix) => refuse("this shell has no `< <( )`"),
-        _ => Ok(format!("{{ {}}} < <({command})", each(|variable| format!("IFS= read -r {variable}; ")))),
+    if way == Together::Jq {
+        let variables = each(|variable| format!("{variable}= "));
+        return format!("{variables}{answers}=$({command}); eval \"${answers}\"");
     }
+    let reads = each(|variable| format!("IFS= read -r {variable}; "));
+    format!("{answers}=$({command} && echo .); {{ {reads}}} <<END\n${answers}\nEND")
 }
 
 fn variables(run: &[&Asked<'_, '_>]) -> Vec<String> {

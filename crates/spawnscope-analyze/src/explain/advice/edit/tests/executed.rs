@@ -446,8 +446,10 @@ fn the_last_filter_of_several_becomes_a_statement() {
 #[test]
 fn one_call_answers_several_questions() {
     let script = "for t in 0 86400; do\n  y=$(date -u -d \"@$t\" '+%Y %m')\n  d=$(date -u -d \"@$t\" +%d)\n  echo \"$y $d\"\ndone\n";
-    let expected = "{ IFS= read -r y; IFS= read -r d; } < <(date -u -d \"@$t\" '+%Y %m%n%d')\n";
-    check(&["bash"], "date", &["-u", "-d", "@0", "+%Y %m"], Form::Together, script, expected);
+    let expected = "date_answers=$(date -u -d \"@$t\" '+%Y %m%n%d' && echo .); { IFS= read -r y; IFS= read -r d; } <<END\n$date_answers\nEND\n";
+    check(BOTH, "date", &["-u", "-d", "@0", "+%Y %m"], Form::Together, script, expected);
+    let fails = script.replace("86400", "none 1");
+    check(BOTH, "date", &["-u", "-d", "@0", "+%Y %m"], Form::Together, &fails, "<<END\n");
 }
 
 #[test]
