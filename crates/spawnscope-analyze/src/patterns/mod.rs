@@ -1,6 +1,6 @@
-//! Patterns in launches that several stages recognize: shells and their commands, chains of execs,
-//! pipelines, subcommands, repeated questions, package scripts, and language runtimes. This module
-//! only recognizes patterns; `whatif` and the rules of `advice` draw conclusions.
+//! Recognizes patterns in launches: shells and their commands, chains of execs, pipelines,
+//! recursive makes, subcommands, queries, package scripts, and language runtimes. `whatif` and the
+//! rules of `advice` draw conclusions from them.
 
 pub(crate) mod calls;
 pub(crate) mod chains;

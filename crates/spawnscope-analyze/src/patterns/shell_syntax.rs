@@ -1,6 +1,6 @@
-//! What a command that is given to a shell with `-c` needs: only a program to be executed,
-//! something that the caller can do itself (redirections, a directory, variables, a home
-//! directory), or a shell.
+//! Determines what the COMMAND of `sh -c COMMAND` needs: only the execution of a program, something
+//! that the caller can do itself (redirections, a directory, variables, a home directory), or a
+//! shell.
 
 use super::script::{Kind, Part, Script, Simple, Word};
 use super::words::Words;
@@ -27,13 +27,14 @@ pub(crate) fn need_of(command: &[u8]) -> Need {
     Script::parse(command).and_then(|script| need(&script)).unwrap_or(Need::Shell)
 }
 
-/// Returns what the only command of a script needs. `None` for a shell.
+/// Returns what a script needs that consists of one command, perhaps after `cd DIRECTORY &&`.
+/// `None` if it needs a shell.
 fn need(script: &Script<'_>) -> Option<Need> {
     let list = (script.len() > 0).then_some(0)?;
     let is_only = script.inside(list).end == script.len();
     let pipelines: Vec<usize> = script.children(list).collect();
     let (last, before) = pipelines.split_last()?;
-    let words = |pipeline: usize| {
+    let simple_command = |pipeline: usize| {
         let command = script.children(pipeline).next().filter(|_| script.children(pipeline).count() == 1)?;
         let is_plain = matches!(script.node(pipeline).kind, Kind::Pipeline { is_negated: false });
         script.simple(command).filter(|_| is_plain && script.inside(command).is_empty())
@@ -42,12 +43,12 @@ fn need(script: &Script<'_>) -> Option<Need> {
         [] => script.command_of(list).map(|_| false)?,
         [directory] => {
             let between = script.node(*directory).range.end..script.node(*last).range.start;
-            let simple = words(*directory).filter(|_| script.source(&between).trim_ascii() == b"&&")?;
-            is_directory(script, simple).then_some(true)?
+            let simple = simple_command(*directory).filter(|_| script.source(&between).trim_ascii() == b"&&")?;
+            is_cd(script, simple).then_some(true)?
         }
         _ => return None,
     };
-    let simple = words(*last).filter(|_| is_only)?;
+    let simple = simple_command(*last).filter(|_| is_only)?;
     let is_exec = simple.words.first().and_then(Word::literal).is_some_and(|first| first == b"exec");
     let command = &simple.words[usize::from(is_exec)..];
     let first = command.first()?;
@@ -64,12 +65,12 @@ fn need(script: &Script<'_>) -> Option<Need> {
 }
 
 /// Whether a command is `cd DIRECTORY`.
-fn is_directory(script: &Script<'_>, simple: &Simple<'_>) -> bool {
+fn is_cd(script: &Script<'_>, simple: &Simple<'_>) -> bool {
     let is_plain = simple.assignments.is_empty() && simple.redirections.is_empty() && simple.words.len() == 2;
     is_plain && simple.words[0].literal().as_deref() == Some(b"cd") && need_of_word(script, &simple.words[1]).is_some()
 }
 
-/// Returns what a word needs: the caller can expand a `~`.
+/// Returns what a word needs. `None` if it needs a shell: a caller can expand `~` only.
 fn need_of_word(script: &Script<'_>, word: &Word<'_>) -> Option<Need> {
     let has_pattern = script.source(&word.range).iter().any(|byte| b"*?[{(".contains(byte));
     let needs = word.parts.iter().map(|part| match part {

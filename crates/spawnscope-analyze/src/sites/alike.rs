@@ -18,13 +18,11 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
@@ -37,8 +35,7 @@ impl Rows {
         &self.members[start as usize..self.ends[row] as usize]
     }
 
-    /// Returns the row that contains the parents of a row's launches. Parents precede their
-    /// children.
+    /// Returns the row of the parents of a row's launches. It precedes the rows of their children.
     #[must_use]
     pub fn parent(&self, row: usize) -> Option<usize> {
         self.parents[row].map(|parent| parent as usize)

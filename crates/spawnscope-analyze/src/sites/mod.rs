@@ -1,5 +1,5 @@
-//! Where launches come from: call sites, labels of builds, launches that are alike, and the choice
-//! of launches that options of the command line name.
+//! Where launches come from: call sites, labels and steps of builds, and similar siblings. Also
+//! selects the launches that a command-line option names.
 
 pub mod alike;
 pub mod build_labels;

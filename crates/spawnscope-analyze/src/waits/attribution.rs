@@ -184,7 +184,7 @@ impl<'f, 'a> Collection<'f, 'a> {
         let waiter = self.timelines.launch_of(thread) as usize;
         let parts = match target {
             Some(target) => self.splitter.split(target, &wait),
-            None => Splitter::unknown(&wait),
+            None => Splitter::without_launch(&wait),
         };
         let command = self.forest.command_at(waiter, wait.start);
         let key = (command, slice.syscall, slice.object.map(ObjectRef::kind));

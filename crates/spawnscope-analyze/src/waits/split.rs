@@ -1,4 +1,5 @@
-//! Divides a wait by the activity of the launch that it was for. The parts sum to the wait exactly.
+//! Divides a wait for a launch by what that launch did meanwhile. The parts sum to the wait
+//! exactly.
 
 use std::collections::HashMap;
 
@@ -9,13 +10,13 @@ use crate::model::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::rows::SliceRow;
 
-/// Maximum number of slices that are summed for each wait. For more slices, running sums are
-/// cached, since many waits may be for one launch.
+/// Maximum number of slices of a launch that are summed again for each wait. For more slices,
+/// running sums are cached, since many waits may be for that launch.
 const MAX_SUMMED: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// Time in the launch's phases except `run` and `reap`, which is launch tax.
+    /// Time in the launch's phases except `run` and `reap`. This is start-up.
     pub tax: Nanos,
     /// Time in the launch's `run` in which it was on a CPU or waited.
     pub run: Nanos,
@@ -23,8 +24,8 @@ pub struct Parts {
     /// disk or the network. Zero for launches with several threads, since a wait of one thread does
     /// not mean that the launch waits.
     pub run_waiting: Nanos,
-    /// Time in the launch's `reap`, which is launch tax as well: the launch had ended, but the
-    /// waiting process had not reaped it.
+    /// Time in the launch's `reap`: the launch had ended, but the waiting process had not reaped
+    /// it. This is start-up, too.
     pub reap: Nanos,
     /// Time in the launch's `run` in which it waited for a CPU, and time after the wake-up in which
     /// the waiting thread itself waited for a CPU.
@@ -74,17 +75,18 @@ impl Interval {
     }
 }
 
-/// Divides waits by the activity of the launches that they were for.
+/// Divides waits, and caches what several waits for one launch need.
 pub(super) struct Splitter<'f, 'a> {
     forest: &'f Forest<'a>,
     timelines: &'f Timelines,
     /// The launch of the last wait that was divided, and its pieces.
     pieces: Option<(usize, Vec<Piece>)>,
-    /// For first threads with many slices, how long they were off the CPU for one reason before
-    /// each slice.
+    /// Running sums for launches with many slices: how long the first thread was off the CPU, for
+    /// one reason, before each slice.
     sums: HashMap<(usize, Off), Vec<u64>>,
 }
 
+/// Why a thread is off the CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Off {
     Queued,
@@ -96,8 +98,8 @@ impl<'f, 'a> Splitter<'f, 'a> {
         Splitter { forest, timelines, pieces: None, sums: HashMap::new() }
     }
 
-    /// Returns the parts of a wait for something other than a launch.
-    pub(super) fn unknown(wait: &Interval) -> Parts {
+    /// Returns the parts of a wait that was not for a launch.
+    pub(super) fn without_launch(wait: &Interval) -> Parts {
         let queue = wait.end.since(wait.woken);
         Parts { queue, other: Nanos(wait.span().0 - queue.0), ..Parts::default() }
     }
@@ -107,7 +109,7 @@ impl<'f, 'a> Splitter<'f, 'a> {
             Some((launch, pieces)) if launch == target => (launch, pieces),
             _ => (target, self.forest.launches[target].pieces(Some(self.forest.end))),
         };
-        let mut parts = Splitter::unknown(wait);
+        let mut parts = Splitter::without_launch(wait);
         let begun = pieces.partition_point(|piece| piece.end <= wait.start);
         for piece in pieces[begun..].iter().take_while(|piece| piece.start < wait.woken) {
             let (start, end) = (piece.start.max(wait.start), piece.end.min(wait.woken));

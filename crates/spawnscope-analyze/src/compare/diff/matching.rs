@@ -1,8 +1,8 @@
 //! Finds, for each group of launches in the older recordings, the group in the newer recordings
 //! that does the same. Groups are matched by the whole key first. The remaining groups are matched
 //! by arguments and file, since edits move lines; then by line, since edits change arguments; last
-//! by file, for loops that were rewritten. What was matched is then folded: the groups of one
-//! program from one line are one group.
+//! by file, for loops that were rewritten. Finally, groups that launch one program from one line
+//! are folded into one group.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;
@@ -58,8 +58,8 @@ pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run], grouping: Grouping)
     matched.into_iter().map(|keys| Pair::new(runs, keys)).collect()
 }
 
-/// Folds groups of one program, one parent program and one line. Groups without a line differ only
-/// in their arguments, and are kept.
+/// Folds groups of one program, one parent program and one line. Keeps groups without a line apart:
+/// only their arguments distinguish them.
 fn folded(matched: Vec<[Vec<&Key>; 2]>) -> Vec<[Vec<&Key>; 2]> {
     let mut lines: BTreeMap<_, [Vec<&Key>; 2]> = BTreeMap::new();
     let mut folded = Vec::new();

@@ -1,6 +1,5 @@
 //! Weighted stacks of launches for a flame graph: the path to each launch, with its cost or its
-//! samples. `weights` divides the cost of a launch, `stacks` stores the boxes, and `present` draws
-//! them.
+//! samples. `weights` divides the cost of a launch among boxes; `present` draws them.
 
 mod weights;
 
@@ -23,7 +22,7 @@ use spawnscope_data::rows::TextId;
 pub enum Weight {
     /// Nanoseconds in which a process existed but none of its children did.
     Wall,
-    /// Nanoseconds of launch tax.
+    /// Nanoseconds of start-up: all phases but run.
     Tax,
     Count,
     /// Nanoseconds on the critical path, which sum to the wall.
@@ -62,7 +61,8 @@ pub enum Label<'a> {
     /// Time in which the phase of the launch in the box below is unknown.
     UnknownPhase,
     Program(Command<'a>),
-    /// A frame of a call chain. Machine code has no address if the function is known.
+    /// A frame of a call chain. A frame of machine code has no address if its function is known, so
+    /// that all calls in one function share a box.
     Frame(Frame<'a>),
     /// A script that was given with `-c` to the program in the box below, and the line in it.
     InlineScript(&'a [u8], Option<u32>),
@@ -92,18 +92,18 @@ pub enum FlameError {
     #[error("this recording contains no complete command, so it has no critical path: use another --weight")]
     NoPath,
     /// All weights are zero.
-    #[error("nothing to draw: no launch of this recording has time{} for this weight", in_phase(*.0))]
+    #[error("nothing to draw: the weight of every launch is zero{}", in_phase(*.0))]
     NoWeight(Option<Phase>),
     /// Sampling was not requested, or the recording was too short for a sample.
     #[error("this recording contains no samples: record with `spawnscope record --sample HZ` (for example 999)")]
     NoSamples,
-    /// Samples exist, but none of the requested kind.
+    /// The recording has samples, but none of the requested kind and phase.
     #[error(
-        "no sample of this recording is of {}{}: record at a higher sampling frequency (--sample), or draw wall time with --weight wall",
+        "this recording contains no sample of {}{}: record at a higher sampling frequency (--sample), or draw wall time with --weight wall",
         if *is_waiting { "a wait" } else { "a thread on a CPU" },
         in_phase(*phase)
     )]
-    NoSampleThere { is_waiting: bool, phase: Option<Phase> },
+    NoMatchingSample { is_waiting: bool, phase: Option<Phase> },
 }
 
 fn in_phase(phase: Option<Phase>) -> String {
@@ -165,7 +165,7 @@ pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], options: FlameOption
             stacks.add(at, sample.span.0);
         }
     }
-    finish(stacks, options).ok_or(FlameError::NoSampleThere { is_waiting, phase: options.phase })
+    finish(stacks, options).ok_or(FlameError::NoMatchingSample { is_waiting, phase: options.phase })
 }
 
 /// Creates a box for each process, parents first, and calls `visit` with it. Returns the box of
@@ -203,9 +203,9 @@ fn finish(stacks: Stacks<'_>, options: FlameOptions) -> Option<Flame<'_>> {
     (total > 0).then_some(Flame { options, nodes, total })
 }
 
-/// Returns the frames that requested a launch, from the outermost inwards. If the parent is a fork
-/// without an exec, leaves out the frames that it shares with its own parent's call chain, because
-/// their boxes already exist below.
+/// Returns the frames that requested a launch, from the outermost inwards. A parent that is a fork
+/// without an exec has a call chain of its own, which begins like that of the launch. The common
+/// frames are left out, because their boxes already exist below.
 fn requesting_frames<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a>> + use<'a> {
     let own = call_chain(forest, index);
     let birth = forest.launches[index].birth();
@@ -260,6 +260,7 @@ fn merge_calls(frame: Frame<'_>) -> Frame<'_> {
 /// Maximum number of levels. Chains of launches may be 100,000 deep, which cannot be drawn.
 pub const MAX_LEVELS: u32 = 400;
 
+/// A box.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'a> {
     pub below: Option<u32>,

@@ -5,8 +5,9 @@ use super::{Assignment, Kind, Node, Redirection, Simple, Word};
 
 /// Scripts that are nested more deeply are not read.
 const MAX_DEPTH: usize = 60;
-/// How often a byte may be read: some syntax is known only at its end.
-const READS_PER_BYTE: usize = 30;
+/// The steps that parsing may take. A byte takes several: some syntax is known only at its end, and
+/// is read again in another way.
+const STEPS_PER_BYTE: usize = 30;
 
 pub(super) fn parse(text: &[u8]) -> Option<Vec<Node<'_>>> {
     let mut parser = Parser::new(text);
@@ -25,13 +26,13 @@ pub(super) struct Parser<'t> {
     /// delimiter are ignored.
     documents: Vec<(Vec<u8>, bool)>,
     depth: usize,
-    /// The number of steps that are left.
+    /// The number of steps that may still be taken.
     fuel: usize,
 }
 
 impl<'t> Parser<'t> {
     fn new(text: &'t [u8]) -> Parser<'t> {
-        let fuel = READS_PER_BYTE * (text.len() + 1);
+        let fuel = STEPS_PER_BYTE * (text.len() + 1);
         Parser { text, at: 0, end: text.len(), nodes: Vec::new(), parent: None, documents: Vec::new(), depth: 0, fuel }
     }
 
@@ -73,7 +74,7 @@ impl<'t> Parser<'t> {
         Some(index)
     }
 
-    /// Reads, and forgets what was read if the result is `None`.
+    /// Calls `read`. Restores the state before it if the result is `None`.
     pub(super) fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let (at, nodes, parent, depth) = (self.at, self.nodes.len(), self.parent, self.depth);
         let (documents, end) = (self.documents.len(), self.end);
@@ -128,10 +129,10 @@ impl<'t> Parser<'t> {
     }
 
     /// Whether one of these words or operators is next.
-    pub(super) fn is_at(&self, ends: &[&[u8]]) -> bool {
-        ends.iter().any(|end| match end[0] {
-            b')' | b';' => self.starts(end),
-            _ => self.starts(end) && self.rest().get(end.len()).is_none_or(|next| is_delimiter(*next)),
+    pub(super) fn is_at(&self, words: &[&[u8]]) -> bool {
+        words.iter().any(|word| match word[0] {
+            b')' | b';' => self.starts(word),
+            _ => self.starts(word) && self.rest().get(word.len()).is_none_or(|next| is_delimiter(*next)),
         })
     }
 
@@ -204,26 +205,18 @@ impl<'t> Parser<'t> {
         const ENDS: [&[u8]; 8] = [b"do", b"done", b"elif", b"else", b"esac", b"fi", b"then", b"}"];
         self.step()?;
         (!self.is_at(&ENDS)).then_some(())?;
-        let index = match self.compound() {
-            Some(read) => {
-                let index = self.node(read)?;
-                while self
-                    .attempt(|parser| {
-                        parser.blanks();
-                        parser.redirection()
-                    })
-                    .is_some()
-                {}
-                index
-            }
-            None => {
-                let index = self.node(Self::simple)?;
-                return Some(self.nodes[index].range.end);
-            }
+        let Some(read) = self.compound() else {
+            let index = self.node(Self::simple)?;
+            return Some(self.nodes[index].range.end);
         };
-        let end = self.at;
-        self.nodes[index].range.end = end;
-        Some(end)
+        let index = self.node(read)?;
+        let redirection = |parser: &mut Self| {
+            parser.blanks();
+            parser.redirection()
+        };
+        while self.attempt(redirection).is_some() {}
+        self.nodes[index].range.end = self.at;
+        Some(self.at)
     }
 
     fn simple(&mut self) -> Option<(Kind<'t>, usize)> {
