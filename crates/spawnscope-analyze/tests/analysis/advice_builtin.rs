@@ -38,11 +38,11 @@ fn launches_with_unknown_arguments_are_left_out() {
 }
 
 #[test]
-fn launches_of_a_line_are_counted_though_single_ones_were_delayed() {
+fn a_delayed_launch_is_counted_and_one_with_more_work_is_not() {
     let mut serial = Serial::with_command("/bin/bash", &["bash", "-c", "..."]);
     let cost = Spans::USUAL.total() - Spans::USUAL.run;
     for number in 0..COUNT as u64 {
-        // One takes somewhat longer than the launch, and one does work that the others do not.
+        // The first was only delayed; the second did work that the others did not do.
         let run = [2 * cost, 20 * cost].get(number as usize).copied().unwrap_or(Spans::USUAL.run);
         let spans = Spans { run, ..Spans::USUAL };
         serial.launch_waiting(&spans, Some(("dirname", &["dirname", "/usr/lib/x"])), WAIT4);
@@ -71,7 +71,7 @@ fn output_of_a_plain_command_is_written_by_the_shell() {
 }
 
 #[test]
-fn each_program_has_its_snippet_in_each_shell_that_has_one() {
+fn each_program_is_replaced_by_a_snippet_for_the_shell() {
     let (bash, sh) = ("/bin/bash", "/bin/dash");
     let cases: &[(&str, &[&str], &str)] = &[
         (sh, &["dirname", "--", "-x/y"], "${p%/*}"),
@@ -194,8 +194,8 @@ fn launches_with_enough_work_get_no_advice() {
     assert!(is_silent(&advices(&serial.finish()), "builtin"));
 }
 
-/// Returns the advice on launches of which every second one also leaves its CPU for 5 ms, which is
-/// longer than all its phases together.
+/// Returns the advice on launches, half of which also leave their CPU for 5 ms. All phases together
+/// take less.
 fn half_off_cpu(reason: LeftCpu) -> Advice {
     let mut serial = Serial::new();
     let dirname: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "/usr/lib/x"]));
@@ -210,7 +210,7 @@ fn half_off_cpu(reason: LeftCpu) -> Advice {
 }
 
 #[test]
-fn a_launch_that_had_to_wait_for_a_cpu_did_no_more_than_the_others() {
+fn a_launch_that_waited_for_a_cpu_is_counted_like_the_others() {
     let preempted = half_off_cpu(LeftCpu::Preempted).finding;
     assert_eq!(preempted.launches.len(), COUNT, "{preempted:?}");
     let slept = half_off_cpu(LeftCpu::Interruptible).finding;

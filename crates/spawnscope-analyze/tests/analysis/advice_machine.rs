@@ -35,9 +35,9 @@ fn advice_on_loads(found: u32, failed: u32, cache: Option<bool>) -> AdviceList {
 }
 
 #[test]
-fn a_loader_with_many_failed_lookups_gets_advice() {
-    // The failed lookups take as long as loading three libraries. With three libraries, half of the
-    // time is thus saved.
+fn a_loader_with_many_failed_look_ups_gets_advice() {
+    // The failed look-ups take as long as loading the three libraries, so half of the time can be
+    // saved.
     let advice = only(&advice_on_loads(3, 301, Some(true)), "loader-search");
     let expected = COUNT * 1_500_000;
     assert!(advice.saving[0].0.abs_diff(expected) < expected / 1000, "{:?}", advice.saving);
@@ -55,7 +55,8 @@ fn parallel_children(count: u64) -> (Recording, Vec<SliceRow>) {
     beside_others(count, 0)
 }
 
-/// The same with `others` slices of other programs on each CPU after those of all children.
+/// Builds the same recording, except that other programs get `others` slices on each CPU after each
+/// round of the children.
 fn beside_others(count: u64, others: u64) -> (Recording, Vec<SliceRow>) {
     const TURN: u64 = 4_000_000;
     const TURNS: u64 = 10;
@@ -102,12 +103,12 @@ fn oversubscribed_cpus_get_the_saving_of_more_cpus() {
     let waited = waited.unwrap();
     assert!(
         waited.contains("ms of it before new processes first ran"),
-        "the line of the report excludes these: {waited}"
+        "the report's figure excludes these waits: {waited}"
     );
 }
 
 #[test]
-fn a_command_that_may_use_few_of_the_cpus_is_advised_on_the_limit() {
+fn advice_names_the_limit_of_a_command_that_may_use_few_cpus() {
     let mut recorded = parallel_children(8);
     let info = &mut recorded.0.info;
     (info.cpus, info.allowed_cpus) = (3, Some(1.5));
@@ -128,8 +129,8 @@ fn cpus_that_other_programs_hold_are_not_oversubscribed_by_the_command() {
         100 * waits.held_by_others.0 / waits.all.0
     };
     assert!(share(0) <= 1, "{}", share(0));
-    // However many threads wait: others hold the CPUs for twelve of the fifteen turns between two
-    // of a child.
+    // Between two turns of a child there are fifteen others, twelve of them of other programs. The
+    // number of waiting threads does not matter.
     assert!(share(12).abs_diff(80) <= 2, "{}", share(12));
     let found = advices(&beside_others(8, 12));
     assert!(is_silent(&found, "run-queue"), "{found:?}");

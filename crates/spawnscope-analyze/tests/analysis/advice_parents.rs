@@ -25,8 +25,8 @@ pub(crate) fn calibrated(program: &str) -> Serial {
     serial
 }
 
-/// Builds a recording of `count` launches. `costs` returns the duration of `create` and the
-/// parent's memory in bytes for each number.
+/// Builds a recording of `count` launches. `costs` returns, for the number of a launch, the
+/// duration of `create` and the parent's memory in bytes.
 fn from_parent(
     program: &str,
     count: u64,
@@ -49,8 +49,8 @@ fn a_large_python_gets_advice_not_to_fork() {
     let recorded = from_parent("/usr/bin/python3.11", 20, TRUE, |_| (create, 300_000_000));
     let advice = only(&advices(&recorded), "large-parent");
     assert_eq!(advice.finding.launches.len(), 20);
-    // Saved: the time of a creation above that of a vfork, and the time of an exec, which frees the
-    // copy, above that of the command's exec.
+    // Each launch saves the time by which its `create` exceeds a vfork. It also saves the time by
+    // which its exec exceeds the command's own exec, because it need not free the copy.
     let of_command = 300_000;
     let expected = 20 * (create - VFORK + 2_000_000 - of_command);
     assert!(advice.saving[0].0.abs_diff(expected) < expected / 1000, "{:?} of {expected}", advice.saving);
@@ -111,8 +111,8 @@ fn a_growing_parent_is_compared_with_its_first_launches() {
         from_parent("/usr/bin/python3", 60, None, |number| (SMALL + number * 50_000, 20_000_000 + number * 5_000_000));
     let advice = only(&advices(&recorded), "growing-parent");
     assert_eq!(advice.finding.launches.len(), 60);
-    // The initial cost above `SMALL` is that of the first six of sixty launches. Each launch ends
-    // with freeing, which takes half as long as copying.
+    // The first six launches are the standard: on average, 125,000 ns more than `SMALL`. Freeing a
+    // copy takes half as long as making it.
     let at_first = 125_000;
     let saved: u64 = (0..60_u64).map(|number| (number * 50_000).saturating_sub(at_first)).sum();
     let expected = saved * 3 / 2;
@@ -122,7 +122,7 @@ fn a_growing_parent_is_compared_with_its_first_launches() {
 }
 
 #[test]
-fn a_parent_that_stays_as_it_is_does_not_grow() {
+fn a_large_parent_of_constant_size_is_not_reported_as_growing() {
     let recorded = from_parent("/usr/bin/python3", 60, TRUE, |_| (3_000_000, 300_000_000));
     assert!(is_silent(&advices(&recorded), "growing-parent"));
 }
@@ -153,17 +153,18 @@ fn a_few_closes_are_not_a_loop() {
     assert!(is_silent(&advices(&closing(1_000, 2_000)), "close-loop"), "too small to report");
 }
 
-/// Adds a launch whose end the parent finds when it next wakes up from a sleep of `every`.
-fn launch_polled(serial: &mut Serial, every: u64) -> LaunchId {
+/// Adds a launch by a parent that polls: it looks for the child's end after each sleep of
+/// `every_ns`.
+fn launch_polled(serial: &mut Serial, every_ns: u64) -> LaunchId {
     let launch = serial.launch(&Spans::USUAL, Some(("/bin/job", &["job"])));
-    // Replaces the wait by sleeps, the last of which ends after the child.
+    // Replaces the wait by sleeps. The last one ends after the child.
     let wait = serial.slices.pop().unwrap();
     let (off, on) = (wait.off.0, wait.off.0 - wait.on_span.unwrap().0);
     let zombie = serial.builder.row(launch).zombie.unwrap().0;
     let (mut at, mut since) = (off, on);
     loop {
-        serial.slices.push(slice(1, since, at, [every, 0], CLOCK_NANOSLEEP, None));
-        since = at + every;
+        serial.slices.push(slice(1, since, at, [every_ns, 0], CLOCK_NANOSLEEP, None));
+        since = at + every_ns;
         if since > zombie {
             break;
         }

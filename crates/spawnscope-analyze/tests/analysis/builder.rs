@@ -117,7 +117,8 @@ impl Builder {
         id
     }
 
-    /// Adds a successful exec of a dynamic program: entered, returned, loaded.
+    /// Adds a successful exec of a dynamic program. `at_ns`: when the exec was entered, when it
+    /// returned, and when the program was loaded.
     pub(crate) fn exec_at(&mut self, launch: LaunchId, path: &[u8], argv: &[&[u8]], at_ns: [u64; 3]) {
         let joined: Vec<u8> = argv.iter().flat_map(|argument| [argument, b"\0".as_slice()].concat()).collect();
         let cwd = self.text(b"/home/user");
@@ -146,7 +147,7 @@ impl Builder {
         self.recording.failed_execs.push(row);
     }
 
-    /// Adds stops of the first thread of a launch by the collector, each as its start and its end.
+    /// Adds times, from start to end, at which the collector stopped the first thread of a launch.
     pub(crate) fn stops(&mut self, launch: LaunchId, stops: &[[u64; 2]]) {
         let rows = stops.iter().map(|[since, until]| StopRow {
             launch,

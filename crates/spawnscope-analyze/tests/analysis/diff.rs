@@ -124,7 +124,7 @@ fn the_wall_of_several_runs_has_an_interval() {
     assert_eq!(same.wall.is_change(), Some(false));
 }
 
-/// Builds a recording of a script whose line 12 runs basename on each of these names.
+/// Returns a run of a script whose line 12 launches basename for each of these names.
 fn basename_of(names: &[&str]) -> Run {
     let mut builder = Builder::command("/bin/bash", &["bash", "lib.sh"], 100_000_000);
     for (start, name) in (1_000_000..).step_by(2_000_000).zip(names) {

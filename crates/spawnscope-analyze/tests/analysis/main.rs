@@ -1,4 +1,4 @@
-//! The analysis of recordings built by hand: no privileges and no kernel feature. Only
+//! Tests the analysis with recordings built by hand. Needs no privilege and no kernel feature. Only
 //! `advice_recipes` runs programs.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is the failure")]

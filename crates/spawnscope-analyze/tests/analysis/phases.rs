@@ -26,7 +26,7 @@ fn each_phase_lies_between_its_own_boundaries() {
 }
 
 #[test]
-fn stops_by_the_collector_are_no_time_of_a_phase() {
+fn stops_by_the_collector_count_as_no_phase() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let launch = builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
     // setup begins at 1.14 ms, exec at 1.18, load at 1.48, run at 1.88, teardown at 2.08, reap at
@@ -36,7 +36,7 @@ fn stops_by_the_collector_are_no_time_of_a_phase() {
         &[[1_140_000, 1_150_000], [1_170_000, 1_185_000], [1_880_000, 1_890_000], [2_070_000, 2_090_000]],
     );
     builder.stops(ROOT, &[[1_000_000, 1_010_000], [2_142_000, 2_160_000]]);
-    // exec uses 298 us of CPU time, the others none that is known.
+    // Only exec's CPU time is known: 298 us.
     (builder.row(launch).exit_cpu, builder.row(launch).cpu) = (None, None);
     let exec = builder.recording.execs.last_mut().unwrap();
     (exec.return_cpu, exec.load_cpu) = (exec.enter_cpu.map(|cpu| Nanos(cpu.0 + 298_000)), None);
@@ -45,7 +45,7 @@ fn stops_by_the_collector_are_no_time_of_a_phase() {
 }
 
 #[test]
-fn the_cpu_of_a_launch_divides_at_its_execs() {
+fn execs_divide_the_cpu_time_of_a_launch_into_phases() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
     let cpu = Forest::build(&builder.recording).launches[1].cpu_phases.clone();
@@ -77,7 +77,7 @@ fn what_a_fork_launches_before_its_exec_is_its_work() {
     assert_eq!(times.get(Phase::Run), Some(Nanos(200_000 + reaped - first_run)));
     let cpu = Forest::build(&builder.recording).launches[1].cpu_phases.clone();
     assert_eq!(cpu.get(Phase::Setup), None);
-    assert_eq!(cpu.get(Phase::Run), Some(Nanos(50_000_000 + 200_000)), "with that of the setup");
+    assert_eq!(cpu.get(Phase::Run), Some(Nanos(50_000_000 + 200_000)), "the CPU time of the setup is included");
     // If the fork does not wait for make, only the launching of make counts as its work.
     builder.row(make).reaped = Some(Nanos(900_000_000));
     let created = builder.row(make).created.unwrap().0;

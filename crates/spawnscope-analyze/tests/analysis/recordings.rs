@@ -24,13 +24,13 @@ pub(crate) fn woken_by(launch: LaunchId) -> Option<WakerRow> {
     Some(WakerRow::Task(TaskId(launch.0)))
 }
 
-/// Returns when a launch was created, and when it was a zombie.
+/// Returns when a launch was created, and when it became a zombie.
 pub(crate) fn lifetime(builder: &mut Builder, launch: LaunchId) -> (u64, u64) {
     let row = builder.row(launch);
     (row.created.unwrap().0, row.zombie.unwrap().0)
 }
 
-/// Adds an object. Pipes and fifos have inode 4242.
+/// Adds an object. Its inode is 4242, or 0 for a permission event.
 pub(crate) fn object(builder: &mut Builder, kind: ObjectKind, path: Option<&[u8]>) -> Option<ObjectRef> {
     let row = ObjectRow {
         kind,
@@ -55,6 +55,7 @@ pub(crate) fn with_git() -> (Builder, LaunchId) {
     (builder, git)
 }
 
+/// Returns the call chain of line 14 of `/opt/unpack.sh`, in the function `relocate`.
 pub(crate) fn relocate(builder: &mut Builder) -> Vec<FrameRow> {
     vec![
         builder.line(Language::Bash, "/opt/unpack.sh", 14, "relocate"),
@@ -100,8 +101,8 @@ pub(crate) fn serial_unpacking() -> Serial {
     serial
 }
 
-/// Builds a recording of a command that launches `true` repeatedly. `costs` returns the phases and
-/// the parent's memory in bytes for each number.
+/// Builds a recording of a command that launches `true` repeatedly. `costs` returns, for the number
+/// of a launch, the phases and the parent's memory in bytes.
 pub(crate) fn storm(launches: u64, costs: impl Fn(u64) -> (Spans, u64)) -> Recording {
     storm_of(Some(("/bin/true", &["true"])), launches, costs)
 }
@@ -123,7 +124,8 @@ pub(crate) fn storm_of(
     builder.recording
 }
 
-/// Returns a slice that ends with a wait from `off` that is still open at the end of the recording.
+/// Returns a slice that ends at `off` with a wait. The wait is still open at the end of the
+/// recording.
 pub(crate) fn open_wait(task: u64, on: u64, off: u64, syscall: u16, argument: u64) -> SliceRow {
     SliceRow {
         off_span: None,
@@ -165,7 +167,8 @@ pub(crate) fn attribution(recording: &Recording, slices: &[SliceRow]) -> Vec<Att
     attributed_waits(recording, &forest, &timelines(&forest, slices))
 }
 
-/// Builds a recording of a launch without a successful exec, whose execs of these files failed.
+/// Builds a recording of a launch all of whose execs failed: those of these files, with these
+/// errors.
 pub(crate) fn failing(failed: &[(&str, i32)]) -> Recording {
     let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
     let child = builder.launch(ROOT, 0, &Spans::USUAL, None);
