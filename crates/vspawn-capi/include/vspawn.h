@@ -42,9 +42,9 @@
 // Create the process by fork.
 #define VSPAWN_FLAG_FORK 32
 
-// The step that failed.
+// The stage at which a call failed.
 enum vspawn_stage {
-  // No failure yet, or a failure without a step.
+  // No failure yet, or a failure without a stage.
   VSPAWN_STAGE_NONE = 0,
   // Preparing the request: it is invalid, or memory is short. No process was started.
   VSPAWN_STAGE_PREPARE = 1,
@@ -172,7 +172,7 @@ struct vspawn_error {
   size_t size;
   // The errno.
   int error;
-  // The step that failed: an enum vspawn_stage. A later library may have more values.
+  // The stage that failed: an enum vspawn_stage. A later library may have more values.
   int stage;
   // What failed, on what and why: a fragment that fits after "failed to", truncated to the
   // buffer, with a NUL at its end.
@@ -521,9 +521,9 @@ int vspawn_prepared_spawn(const struct vspawn_prepared *prepared, struct vspawn_
 // vspawn_command_spawn.
 int vspawn_prepared_spawn_nowait(const struct vspawn_prepared *prepared, struct vspawn_child **child);
 
-// Starts commands of which each reads the output of the previous one. The first sets its own
-// standard input, the last its standard output. A command whose standard error is
-// VSPAWN_STDIO_STDOUT writes that to the next one, too.
+// Starts a pipeline: each command reads the output of the previous one. The first command sets its
+// own standard input, the last its standard output. If the standard error of a command is
+// VSPAWN_STDIO_STDOUT, the next command reads that, too.
 //
 // commands: as many handles as count; borrowed for the call. children: room for as many handles,
 // which the caller owns and passes to vspawn_child_free. On failure, all are NULL, and the

@@ -14,7 +14,7 @@ pub struct LastError {
     pub size: usize,
     /// The errno.
     pub error: c_int,
-    /// The step that failed: an enum vspawn_stage. A later library may have more values.
+    /// The stage that failed: an enum vspawn_stage. A later library may have more values.
     pub stage: c_int,
     /// What failed, on what and why: a fragment that fits after "failed to", truncated to the
     /// buffer, with a NUL at its end.

@@ -7,12 +7,12 @@ use std::ffi::c_int;
 /// Size of an error's text, including the NUL at its end.
 pub const ERROR_TEXT_BYTES: usize = 240;
 
-/// The step that failed.
+/// The stage at which a call failed.
 #[cfg_attr(not(test), expect(dead_code, reason = "most stages come from the core as numbers; only C uses their names"))]
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// No failure yet, or a failure without a step.
+    /// No failure yet, or a failure without a stage.
     None = 0,
     /// Preparing the request: it is invalid, or memory is short. No process was started.
     Prepare = 1,

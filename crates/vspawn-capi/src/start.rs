@@ -76,9 +76,9 @@ pub unsafe extern "C" fn vspawn_prepared_spawn_nowait(prepared: *const Prepared,
     unsafe { start_child(child, || borrow(prepared, "prepared").and_then(|prepared| Ok(prepared.0.spawn_nowait()?))) }
 }
 
-/// Starts commands of which each reads the output of the previous one. The first sets its own
-/// standard input, the last its standard output. A command whose standard error is
-/// VSPAWN_STDIO_STDOUT writes that to the next one, too.
+/// Starts a pipeline: each command reads the output of the previous one. The first command sets its
+/// own standard input, the last its standard output. If the standard error of a command is
+/// VSPAWN_STDIO_STDOUT, the next command reads that, too.
 ///
 /// commands: as many handles as count; borrowed for the call. children: room for as many handles,
 /// which the caller owns and passes to vspawn_child_free. On failure, all are NULL, and the

@@ -112,7 +112,7 @@ fn trial(test: Test) -> Trial {
     }
 }
 
-/// Runs a test in its own process. `wrapper` is a command line that starts this process, such as
+/// Runs a test in its own process. `wrapper` is a command that executes that process, such as
 /// `unshare --pid`; it may be empty.
 pub fn run_alone(wrapper: &[&str], name: &str) -> Result<(), String> {
     let output = tempfile::NamedTempFile::new().unwrap();
