@@ -15,6 +15,10 @@ pub struct Machine {
 /// kernel with few CPUs.
 pub(in crate::predict) const TIME_SLICE: Nanos = Nanos(3_000_000);
 
+/// The longest time that the scheduler needs to give a free CPU to a thread. With longer waits,
+/// another program held the CPU.
+pub(in crate::predict) const MAX_WAKE_UP: Nanos = Nanos(200_000);
+
 impl Machine {
     /// Returns a machine with this many CPUs, including the overhead of recording.
     pub fn with_cpus(cpus: u32) -> Machine {

@@ -53,15 +53,17 @@ impl Programs {
         self.steps.reserve(steps);
     }
 
-    /// Adds the program of the next thread. `write` appends its steps.
-    pub(super) fn add(&mut self, write: impl FnOnce(&mut Steps)) {
+    /// Adds the program of the next thread. `write` appends its steps, and learns whether another
+    /// thread kills this one.
+    pub(super) fn add(&mut self, write: impl FnOnce(&mut Steps, bool)) {
         let thread = self.ends.len() as ThreadIndex;
         let launch = self.launch_of[thread as usize];
-        write(&mut self.steps);
+        let is_mortal = self.is_mortal(thread);
+        write(&mut self.steps, is_mortal);
         self.ends.push(self.steps.len() as u32);
         let is_independent = self.steps_of(thread).all(|step| is_independent(step, launch));
         self.is_independent.push(is_independent);
-        let supervision = Supervision::of(self.steps_of(thread), launch);
+        let supervision = Supervision::of(self.steps_of(thread), launch, is_mortal);
         if !supervision.is_empty() {
             self.supervisions.insert(thread, supervision);
         }

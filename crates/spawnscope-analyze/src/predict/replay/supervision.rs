@@ -31,15 +31,16 @@ struct Effort {
 }
 
 impl Supervision {
-    /// Analyzes the program of a thread. `launch` is the launch that the thread belongs to.
-    pub(super) fn of(steps: impl Iterator<Item = Step>, launch: u32) -> Supervision {
+    /// Analyzes the program of a thread. `launch` is the launch that the thread belongs to. A thread
+    /// that is killed sleeps for nobody, however rarely.
+    pub(super) fn of(steps: impl Iterator<Item = Step>, launch: u32, is_mortal: bool) -> Supervision {
         // Most steps for one launch are adjacent. A map with all launches would take several times
         // the memory.
         let mut efforts: Vec<(u32, Effort)> = Vec::new();
         for step in steps {
             let (worked, slept, activity) = match step {
                 Step::Run(span, _, activity) => (span.0, 0, activity),
-                Step::Sleep(_, activity, ExternalWait::Timer) => (0, 1, activity),
+                Step::Sleep(_, activity, ExternalWait::Timer) => (0, u32::from(!is_mortal), activity),
                 _ => continue,
             };
             if activity.launch == launch || !is_supervision(activity) {
@@ -123,7 +124,7 @@ mod tests {
     }
 
     fn is_own(steps: &[Step]) -> bool {
-        Supervision::of(steps.iter().copied(), OWN).is_own(steps[0])
+        Supervision::of(steps.iter().copied(), OWN, false).is_own(steps[0])
     }
 
     #[test]
@@ -132,7 +133,7 @@ mod tests {
         assert!(is_own(&[working(100)]));
         assert!(is_own(&[working(2), working(2)]), "the sum counts");
         assert!(
-            !Supervision::of([working(100)].into_iter(), CHILD).is_own(working(100)),
+            !Supervision::of([working(100)].into_iter(), CHILD, false).is_own(working(100)),
             "an activity of its own launch"
         );
     }
@@ -141,5 +142,7 @@ mod tests {
     fn one_sleep_is_the_parents_own_and_several_are_polling() {
         assert!(is_own(&[sleeping()]));
         assert!(!is_own(&[sleeping(), sleeping()]));
+        let of_killed = Supervision::of([sleeping()].into_iter(), OWN, true);
+        assert!(!of_killed.is_own(sleeping()), "a thread that is killed sleeps for nobody");
     }
 }

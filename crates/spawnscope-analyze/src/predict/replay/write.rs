@@ -1,11 +1,14 @@
 //! Turns slices into programs. Slices contain the time of every activity; programs contain only
 //! steps and their durations.
 
+use std::ops::Range;
+
 use super::Parameters;
 use super::actions::{Action, collect_actions, take_actions_of};
-use super::activity::{Activities, Activity, ActivityKind};
+use super::activity::{Activities, Activity, ActivityKind, Stage};
 use super::contention::Contention;
 use super::launch_overhead::LaunchOverhead;
+use super::machine::MAX_WAKE_UP;
 use super::program::Programs;
 use super::steps::{Step, Steps, Token};
 use crate::model::external_wait::{external_wait_of, is_by_collector};
@@ -39,10 +42,10 @@ pub(super) fn write(
         let slices = timelines.slices(thread);
         let thread_waits = waits[tokens.end..].iter().take_while(|index| slices.indices().contains(index));
         tokens = tokens.end..tokens.end + thread_waits.count();
-        let scanned = tokens.clone().filter(|token| is_scan(slices, waits[*token]));
-        programs.scanned.extend(scanned.map(|token| token as Token));
-        programs.add(|steps| {
+        programs.scanned.extend(scans(slices, &waits, tokens.clone()));
+        programs.add(|steps, is_mortal| {
             Writer {
+                is_mortal,
                 timelines,
                 actions: take_actions_of(&mut actions, thread),
                 steps,
@@ -77,10 +80,13 @@ fn without_steps(
     programs
 }
 
-/// Whether a slice waited for a permission scanner.
-fn is_scan(slices: ThreadSlices<'_>, index: u32) -> bool {
-    let object = slices.get((index - slices.indices().start) as usize).and_then(|slice| slice.object);
-    object.map(ObjectRef::kind) == Some(ObjectKind::Permission)
+/// Returns the tokens of a thread's waits for a permission scanner.
+fn scans(slices: ThreadSlices<'_>, waits: &[u32], tokens: Range<usize>) -> impl Iterator<Item = Token> {
+    let is_scan = move |token: &usize| {
+        let slice = slices.get((waits[*token] - slices.indices().start) as usize);
+        slice.and_then(|slice| slice.object).map(ObjectRef::kind) == Some(ObjectKind::Permission)
+    };
+    tokens.filter(is_scan).map(|token| token as Token)
 }
 
 /// Returns when the process of a thread ended. `None` if it was alive at the end of the recording.
@@ -107,6 +113,9 @@ fn makes_many_calls(activity: Activity) -> bool {
     !matches!(activity.stage.kind(), ActivityKind::Phase(Phase::Create | Phase::Teardown))
 }
 
+/// Number of children before an instant that are checked for one that is alive then.
+const MAX_BESIDE: usize = 8;
+
 struct Writer<'w> {
     timelines: &'w Timelines,
     /// The remaining actions, in descending order.
@@ -127,6 +136,9 @@ struct Writer<'w> {
     /// When the process ended. `None` if it was alive at the end of the recording.
     ended: Option<Nanos>,
     activities: Activities,
+    /// Whether the exit of its process kills the thread. If it sleeps again and again meanwhile,
+    /// time ends its sleeps: the fewer, the sooner the process ends.
+    is_mortal: bool,
 }
 
 impl Writer<'_> {
@@ -227,8 +239,9 @@ impl Writer<'_> {
             (0..round.count).for_each(|_| self.push(Step::Round(round.polling, activity)));
         }
         if let Some((from, _)) = runnable(slice).filter(|_| lost.0 > 0) {
-            let activity = self.activities.at(from);
-            self.push(Step::Lose(lost, activity));
+            // Where no other program held the CPU, the children did.
+            let beside = self.beside(from).filter(|_| lost <= MAX_WAKE_UP);
+            self.push(Step::Lose(lost, beside.unwrap_or_else(|| self.activities.at(from))));
         }
     }
 
@@ -241,8 +254,22 @@ impl Writer<'_> {
     /// as late reaping.
     fn sleep(&mut self, slice: &SliceRow) {
         let span = self.span_of(slice);
-        let activity = self.activities.at(Nanos((slice.off.0 + span.0).saturating_sub(1)));
+        let end = Nanos((slice.off.0 + span.0).saturating_sub(1));
+        let beside = self.beside(end).filter(|_| self.is_mortal);
+        let activity = beside.unwrap_or_else(|| self.activities.at(end));
         self.push(Step::Sleep(span, activity, external_wait_of(slice)));
+    }
+
+    /// Returns the supervision of a child of the process that is alive at an instant, for what the
+    /// thread does only as long as there are children. Where several are, one of them stands for
+    /// all.
+    fn beside(&self, at: Nanos) -> Option<Activity> {
+        let forest = self.launch_overhead.forest;
+        let children = forest.children(self.launch as usize);
+        let born = children.partition_point(|child| forest.launches[*child].birth().is_some_and(|birth| birth <= at));
+        let is_alive = |child: &&usize| forest.launches[**child].end().is_none_or(|end| at < end);
+        let child = children[born.saturating_sub(MAX_BESIDE)..born].iter().rev().find(is_alive)?;
+        Some(Activity { launch: *child as u32, stage: Stage::SUPERVISION })
     }
 
     /// Returns how long a thread was blocked after a slice.

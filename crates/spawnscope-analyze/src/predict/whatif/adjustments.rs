@@ -8,11 +8,8 @@ use crate::model::launch::Launch;
 use crate::model::phases::Phase;
 use crate::model::tree::Forest;
 use crate::predict::replay::activity::{Activity, ActivityKind, Stage};
+use crate::predict::replay::machine::MAX_WAKE_UP;
 use spawnscope_data::event::Nanos;
-
-/// The longest time that the scheduler needs to give a free CPU to a thread. With longer waits,
-/// another program held the CPU.
-const MAX_WAKE_UP: Nanos = Nanos(200_000);
 
 #[derive(Clone, Debug, Default)]
 pub struct Adjustments {

@@ -71,8 +71,8 @@ mod tests {
             Step::Wake(0),
         ];
         let second = [Step::Sleep(Nanos(10), activity, ExternalWait::Timer), Step::Wait(0, activity, Nanos(0))];
-        programs.add(|steps| first.into_iter().for_each(|step| steps.push(step, 0)));
-        programs.add(|steps| second.into_iter().for_each(|step| steps.push(step, 0)));
+        programs.add(|steps, _| first.into_iter().for_each(|step| steps.push(step, 0)));
+        programs.add(|steps, _| second.into_iter().for_each(|step| steps.push(step, 0)));
         simulate(&programs, &Machine::with_cpus(2)).0
     }
 
