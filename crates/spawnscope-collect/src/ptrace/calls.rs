@@ -118,9 +118,7 @@ impl Tracing {
     /// Handles the entry of a system call in setup. Releases the process if the call does not work
     /// while the process is traced. Returns whether it was released.
     fn handle_setup_entry(&mut self, tid: Pid, thread: Thread, number: u64, arguments: [u64; 6]) -> bool {
-        let Ok(number) = libc::c_long::try_from(number) else {
-            return false;
-        };
+        let Ok(number) = libc::c_long::try_from(number) else { return false };
         let (path, argv) = match number {
             libc::SYS_execve => (arguments[0], arguments[1]),
             libc::SYS_execveat => (arguments[1], arguments[2]),

@@ -10,7 +10,7 @@ use spawnscope_system::{clock, memory, procfs};
 
 use super::first_stop::FirstStop;
 use super::lines::{self, Creator};
-use super::processes::Process;
+use super::processes::{Process, Thread};
 use super::setup::Setup;
 use super::tracing::Tracing;
 use crate::clone_call::{CLONE_VM, CloneCall};
@@ -40,38 +40,43 @@ impl Tracing {
             None => how == Creation::Clone && is_thread_of(creator, child),
         };
         if is_thread {
-            self.add_thread(at, creator, child);
+            self.add_thread(at, parent, child);
         } else {
-            let mut process = Process { is_native, ..Process::new(child) };
-            process.shares_memory = call.is_some_and(CloneCall::is_spawn);
-            // The memory of a process that runs beside its creator must not be changed.
-            let is_separate = call.is_some_and(|call| call.flags & CLONE_VM == 0);
-            process.creator = (process.shares_memory || is_separate).then_some(parent.launch);
-            let mut parent_rss_bytes = None;
-            if let Some(parent) = self.processes.process(parent.launch) {
-                process.execs = parent.execs;
-                let worked = self.waits.on_launch(parent.pid, creator, child, process.shares_memory);
-                // Only a large parent creates slowly.
-                let may_be_large =
-                    is_separate && !process.shares_memory && worked.is_none_or(|worked| worked >= MIN_SLOW_CREATION);
-                parent_rss_bytes = may_be_large.then(|| procfs::resident_bytes(parent.pid)).flatten();
-            }
-            self.install_in_creator(creator, parent.launch);
-            let create = self.launchers.on_launch(creator);
-            let launch = self.add_launch(at, Some((parent.launch, parent.task)), process, call, create);
-            if let Some((_, launched)) = self.processes.process(launch).and_then(|process| process.created.as_mut()) {
-                launched.parent_rss_bytes = parent_rss_bytes;
-            }
-            // Reading the creator's memory takes time. Only a process on the creator's stack would
-            // change what is read.
-            if call.is_some_and(|call| is_separate || !call.shares_stack) && !self.is_asked_later(parent.launch) {
-                self.start_early(child);
-            }
-            if let Some(chain) = call.and_then(|call| self.find_call_site(creator, parent.launch, call, launch)) {
-                self.report(at, launch, TaskId(launch.0), EventKind::Called(Arc::new(chain)));
-            }
+            let process = Process { is_native, ..Process::new(child) };
+            self.add_child(at, creator, parent, process, call);
         }
         self.start_early(child);
+    }
+
+    fn add_child(&mut self, at: Nanos, creator: Pid, parent: Thread, mut process: Process, call: Option<CloneCall>) {
+        let child = process.pid;
+        process.shares_memory = call.is_some_and(CloneCall::is_spawn);
+        // The memory of a process that runs beside its creator must not be changed.
+        let is_separate = call.is_some_and(|call| call.flags & CLONE_VM == 0);
+        process.creator = (process.shares_memory || is_separate).then_some(parent.launch);
+        let mut parent_rss_bytes = None;
+        if let Some(parent) = self.processes.process(parent.launch) {
+            process.execs = parent.execs;
+            let worked = self.waits.on_launch(parent.pid, creator, child, process.shares_memory);
+            // Only a large parent creates slowly.
+            let may_be_large =
+                is_separate && !process.shares_memory && worked.is_none_or(|worked| worked >= MIN_SLOW_CREATION);
+            parent_rss_bytes = may_be_large.then(|| procfs::resident_bytes(parent.pid)).flatten();
+        }
+        self.install_in_creator(creator, parent.launch);
+        let create = self.launchers.on_launch(creator);
+        let launch = self.add_launch(at, Some(parent), process, call, create);
+        if let Some((_, launched)) = self.processes.process(launch).and_then(|process| process.created.as_mut()) {
+            launched.parent_rss_bytes = parent_rss_bytes;
+        }
+        // Reading the creator's memory takes time. Only a process on the creator's stack would
+        // change what is read.
+        if call.is_some_and(|call| is_separate || !call.shares_stack) && !self.is_asked_later(parent.launch) {
+            self.start_early(child);
+        }
+        if let Some(chain) = call.and_then(|call| self.find_call_site(creator, parent.launch, call, launch)) {
+            self.report(at, launch, TaskId(launch.0), EventKind::Called(Arc::new(chain)));
+        }
     }
 
     /// Starts a new thread or process if it has stopped already.
@@ -108,10 +113,7 @@ impl Tracing {
         chain
     }
 
-    fn add_thread(&mut self, at: Nanos, creator: Pid, tid: Pid) {
-        let Some(parent) = self.processes.thread(creator) else {
-            return;
-        };
+    fn add_thread(&mut self, at: Nanos, parent: Thread, tid: Pid) {
         let task = TaskId(self.new_id());
         self.processes.add_thread(tid, parent.launch, task);
         self.launchers.watch(tid);
@@ -122,7 +124,7 @@ impl Tracing {
     fn add_launch(
         &mut self,
         at: Nanos,
-        parent: Option<(LaunchId, TaskId)>,
+        parent: Option<Thread>,
         mut process: Process,
         call: Option<CloneCall>,
         create: Option<Nanos>,
@@ -132,7 +134,7 @@ impl Tracing {
         process.setup = self.traces_setup.then(Setup::default);
         self.processes.add_process(launch, process);
         self.launchers.watch(pid);
-        let Some((parent, parent_task)) = parent else {
+        let Some(Thread { launch: parent, task: parent_task, .. }) = parent else {
             return launch;
         };
         let has_other_parent = call.is_none_or(|call| call.flags & CLONE_PARENT != 0);

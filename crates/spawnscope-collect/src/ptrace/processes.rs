@@ -94,6 +94,13 @@ impl Process {
         self.shell.call_site_at_entry(self.pid, &self.program, number, arguments[0])
     }
 
+    /// Call when the process has executed a file, with this entry point if it is known.
+    pub(super) fn begin_image(&mut self, is_native: bool, entry_point: Option<u64>) {
+        (self.is_native, self.is_in_call) = (is_native, false);
+        self.program = entry_point.map_or(Program::Other, |entry_point| Program::Unexamined { entry_point });
+        self.shell = Shell::default();
+    }
+
     pub(super) fn begin_program(&mut self) {
         if std::mem::take(&mut self.is_executor) {
             self.setup = Some(Setup::default());

@@ -11,8 +11,7 @@ use spawnscope_system::{clock, procfs};
 use super::blocked::{self, Activity};
 use super::idle::Pipes;
 use super::image::Image;
-use super::lines::{Program, Shell};
-use super::processes::{Loading, Thread};
+use super::processes::{Loading, Process, Thread};
 use super::programs;
 use super::setup::{ExecCall, Setup};
 use super::shared::lock;
@@ -32,16 +31,7 @@ impl Tracing {
             return;
         };
         self.waits.on_stop(tid);
-        if let Some(process) = self.processes.process_of(tid).filter(|process| process.pid == tid)
-            && let Some(first_stop) = process.first_stop.take()
-        {
-            process.first_run =
-                first_stop.first_run(tid, matches!(stop, Stop::SystemCall | Stop::Signal(libc::SIGURG)));
-            process.schedstat = first_stop.schedstat;
-            if let Some(first_run) = process.first_run {
-                self.stop_times.move_first(thread.task, first_run);
-            }
-        }
+        self.note_first_run(tid, thread, stop);
         if let Stop::Signal(signal) = stop
             && let Some(call) = self.detoured_call(tid, thread, signal)
         {
@@ -69,6 +59,20 @@ impl Tracing {
         self.resume(tid, stop);
     }
 
+    /// If this is the second stop of a process, notes when the process first ran.
+    fn note_first_run(&mut self, tid: Pid, thread: Thread, stop: Stop) {
+        if let Some(process) = self.processes.process_of(tid).filter(|process| process.pid == tid)
+            && let Some(first_stop) = process.first_stop.take()
+        {
+            process.first_run =
+                first_stop.first_run(tid, matches!(stop, Stop::SystemCall | Stop::Signal(libc::SIGURG)));
+            process.schedstat = first_stop.schedstat;
+            if let Some(first_run) = process.first_run {
+                self.stop_times.move_first(thread.task, first_run);
+            }
+        }
+    }
+
     /// Handles a process that has executed a program and is stopped before the program's first
     /// instruction.
     fn handle_exec(&mut self, pid: Pid) {
@@ -81,31 +85,15 @@ impl Tracing {
         let info = CallInfo::read(pid).ok();
         let native = info.filter(|info| info.architecture == NATIVE_AUDIT_ARCH);
         let image = native.and_then(|info| Image::read(pid, info.stack_pointer));
-        let Some(process) = self.processes.process(launch) else {
-            return;
-        };
-        (process.is_native, process.is_in_call) = (native.is_some(), false);
-        process.program =
-            image.as_ref().map_or(Program::Other, |image| Program::Unexamined { entry_point: image.entry_point });
-        process.shell = Shell::default();
-        // The thread that called exec is now the first thread.
-        let setup = process.setup.take();
-        let is_detoured = setup.as_ref().is_some_and(Setup::is_detoured);
-        let creator_to_forget = setup.as_ref().and_then(Setup::creator_to_forget);
-        let call = setup.and_then(|setup| setup.exec);
-        let (has_bypassed_detour, has_passed_detour) = (is_detoured && call.is_none(), is_detoured && call.is_some());
-        let first_run = process.first_run.take();
+        let Some(process) = self.processes.process(launch) else { return };
+        process.begin_image(native.is_some(), image.as_ref().map(|image| image.entry_point));
+        let mut setup = EndedSetup::take(process);
+        let call = setup.call.take();
         let is_judged = image.as_ref().zip(call.as_ref()).is_some_and(|(image, call)| image.path == call.path);
-        let executed = describe(pid, image.as_ref(), call, first_run);
+        let executed = describe(pid, image.as_ref(), call, process.first_run.take());
         let path = executed.path.clone();
         let program = executed.interpreter.clone().unwrap_or_else(|| path.clone());
-        let creator = process.creator.take();
-        let had_detour = std::mem::take(&mut process.execs).installed().is_some();
-        let may_have_pending_signal = had_detour && !has_passed_detour || creator_to_forget.is_some();
         process.is_executor = self.traces_setup && programs::is_executor(&path);
-        if let Some(first) = self.processes.thread_mut(pid) {
-            (first.is_new, first.has_exited) = (false, false);
-        }
         // The entry of the exec has shown whether the file gives privilege, but not whether a
         // script's interpreter does.
         let cannot_lose_privilege = self.keeps_privilege || is_judged && executed.interpreter.is_none();
@@ -117,19 +105,26 @@ impl Tracing {
         if self.tracers.is_tracer(pid, &path) {
             return self.leave_tracer(pid, &String::from_utf8_lossy(&path));
         }
-        if let Some(creator) = creator_to_forget.and_then(|creator| self.processes.process(creator)) {
-            creator.child_keeps_signal = None;
-        }
-        if has_bypassed_detour {
-            self.note_bypassed_detour(creator);
-        }
-        if may_have_pending_signal && let Some(process) = self.processes.process(launch) {
-            process.blocked_signals = BlockedSignals::unblock(pid);
-        }
+        self.end_setup(pid, launch, &setup);
         self.resume(pid, Stop::Interrupted);
         // A loader takes longer, and the program that it prepares may close them.
         if let Some(process) = self.processes.process(launch) {
             process.pipes.get_or_insert_with(|| Pipes::of(pid));
+        }
+    }
+
+    /// Handles the end of a setup. The process is still stopped by its exec.
+    fn end_setup(&mut self, pid: Pid, launch: LaunchId, setup: &EndedSetup) {
+        if let Some(creator) = setup.creator_to_forget.and_then(|creator| self.processes.process(creator)) {
+            creator.child_keeps_signal = None;
+        }
+        if setup.has_bypassed_detour {
+            self.note_bypassed_detour(setup.creator);
+        }
+        if setup.may_have_pending_signal
+            && let Some(process) = self.processes.process(launch)
+        {
+            process.blocked_signals = BlockedSignals::unblock(pid);
         }
     }
 
@@ -144,6 +139,10 @@ impl Tracing {
         for other in self.processes.remove_other_threads(launch) {
             let gone = EventKind::Gone { zombie: None, auto_reaped: false, cpu: None };
             self.report(at, launch, other.task, gone);
+        }
+        // The thread that called exec is now the first thread.
+        if let Some(first) = self.processes.thread_mut(pid) {
+            (first.is_new, first.has_exited) = (false, false);
         }
         if let Some(loading) = self.processes.process(launch).and_then(|process| process.loading.as_ref()) {
             self.replaced.insert(loading.program.clone());
@@ -368,6 +367,33 @@ impl Tracing {
         self.report(at, thread.launch, thread.task, gone);
         if process.is_some() && thread.launch == ROOT {
             *lock(&self.shared.command_status) = Some(status);
+        }
+    }
+}
+
+/// What the setup of a process leaves to be done at its end, an exec.
+struct EndedSetup {
+    call: Option<ExecCall>,
+    creator: Option<LaunchId>,
+    creator_to_forget: Option<LaunchId>,
+    has_bypassed_detour: bool,
+    may_have_pending_signal: bool,
+}
+
+impl EndedSetup {
+    fn take(process: &mut Process) -> EndedSetup {
+        let setup = process.setup.take();
+        let is_detoured = setup.as_ref().is_some_and(Setup::is_detoured);
+        let creator_to_forget = setup.as_ref().and_then(Setup::creator_to_forget);
+        let call = setup.and_then(|setup| setup.exec);
+        let had_detour = std::mem::take(&mut process.execs).installed().is_some();
+        let has_passed_detour = is_detoured && call.is_some();
+        EndedSetup {
+            has_bypassed_detour: is_detoured && !has_passed_detour,
+            may_have_pending_signal: had_detour && !has_passed_detour || creator_to_forget.is_some(),
+            call,
+            creator: process.creator.take(),
+            creator_to_forget,
         }
     }
 }

@@ -120,17 +120,7 @@ impl Tracing {
             let is_idle = event.is_none() && !self.wait();
             let seen = clock::now();
             self.stop_times.got_event(asked, seen);
-            match event {
-                Some(Traced::Stopped(thread, stop)) => {
-                    self.waits.stopped = Some((thread, self.stop_times.begin(thread, seen)));
-                    self.handle_stop(thread, stop);
-                }
-                Some(Traced::Ended(thread, status)) => {
-                    self.waits.stopped = None;
-                    self.handle_end(thread, status);
-                }
-                None => self.children.clear(),
-            }
+            self.handle_event(event, seen);
             self.stop_times.handled(seen, clock::now());
             for (launch, ended) in self.untraced.ended() {
                 let gone = EventKind::Gone { zombie: Some(ended), auto_reaped: false, cpu: None };
@@ -141,17 +131,37 @@ impl Tracing {
                 && (event.is_none()
                     || Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + LAST_EVENTS_TIMEOUT))
             {
-                self.report_all_launched();
-                self.processes.launches().into_iter().for_each(|launch| self.report_load(launch, false));
-                self.events.extend(self.stop_times.take_all());
-                self.is_detaching = true;
-                self.tracer.interrupt_all();
+                self.begin_to_detach();
             }
             if is_idle || self.is_detaching {
                 self.adopt_early();
             }
             self.shared.send(&mut self.events);
         }
+    }
+
+    fn handle_event(&mut self, event: Option<Traced>, seen: Nanos) {
+        match event {
+            Some(Traced::Stopped(thread, stop)) => {
+                self.waits.stopped = Some((thread, self.stop_times.begin(thread, seen)));
+                self.handle_stop(thread, stop);
+            }
+            Some(Traced::Ended(thread, status)) => {
+                self.waits.stopped = None;
+                self.handle_end(thread, status);
+            }
+            None => self.children.clear(),
+        }
+    }
+
+    fn begin_to_detach(&mut self) {
+        self.report_all_launched();
+        for launch in self.processes.launches() {
+            self.report_load(launch, false);
+        }
+        self.events.extend(self.stop_times.take_all());
+        self.is_detaching = true;
+        self.tracer.interrupt_all();
     }
 
     fn is_over(&self) -> bool {
