@@ -48,17 +48,17 @@ pub(crate) enum Answer {
     PerhapsSame,
 }
 
-/// Returns the arguments and the directory, if the answer depends on it. Launches with the same
+/// Returns the arguments and, if the answer depends on it, the directory. Launches with the same
 /// question get the same answer.
 pub(crate) fn question_of<'a>(exec: &Exec<'a>) -> (&'a [u8], Option<&'a [u8]>) {
-    const OF_DIRECTORY: Words = Words("readlink realpath");
+    const USE_DIRECTORY: Words = Words("readlink realpath");
     let program = base_name(exec.path());
-    let is_elsewhere = QUERY_PROGRAMS.contains(program) && !OF_DIRECTORY.contains(program);
-    (exec.argv(), exec.cwd().filter(|_| !is_elsewhere))
+    let ignores_directory = QUERY_PROGRAMS.contains(program) && !USE_DIRECTORY.contains(program);
+    (exec.argv(), exec.cwd().filter(|_| !ignores_directory))
 }
 
-/// Returns whether the answer to the same command line is the same. `None` if it may change, or if
-/// the program has another purpose than its answer.
+/// Returns whether the answer to the same command line is the same. `None` if the answer may
+/// change, or if the program does more than answer.
 pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
     let program = base_name(exec.path());
     let mut arguments = exec.arguments().skip(1);
@@ -85,8 +85,8 @@ pub(crate) fn is_git_reading(exec: &Exec<'_>) -> bool {
     is_git(exec) && subcommand_of(exec).is_some_and(|subcommand| GIT_READS.contains(subcommand))
 }
 
-/// Whether the answer depends on commits, branches, or files of a repository: another git may
-/// change it.
+/// Whether the answer depends on commits, branches or files of a repository, which another git
+/// process may change.
 pub(crate) fn reads_repository(exec: &Exec<'_>) -> bool {
     let Some(subcommand) = subcommand_of(exec).filter(|_| is_git(exec)) else { return false };
     let mut after = exec.arguments().skip_while(|argument| *argument != subcommand).skip(1);

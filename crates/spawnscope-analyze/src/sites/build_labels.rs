@@ -20,15 +20,16 @@ spawnscope_data::named_enum! {
         /// The make target whose recipe requested the launch (if known), the output of the ninja
         /// edge, or the output file of a compiler, linker or archiver.
         Target = "target",
-        /// The crate that cargo builds, runs the build script of, or tests.
+        /// The crate that cargo builds or tests, or whose build script it runs.
         Crate = "crate",
-        /// The directory that make or ninja works in. Relative to the working directory of the
-        /// command if it is below that.
+        /// The directory that make or ninja works in. If it is below the working directory of the
+        /// command, it is relative to that.
         Directory = "directory",
-        /// The package whose code or scripts cargo or npm builds or runs.
+        /// The cargo package whose code is built or run, or the npm package whose script runs.
         Package = "package",
         /// The test that pytest or cargo-nextest runs.
         Test = "test",
+        /// The CMake target.
         Cmake = "cmake",
     }
 }
@@ -91,26 +92,26 @@ impl BuildLabels {
             edge_of: vec![None; forest.launches.len()],
         };
         let mut labels = BuildLabels { values: Vec::new(), value_indexes: vec![None; forest.launches.len()] };
-        let mut numbers: HashMap<Vec<u8>, u32> = HashMap::new();
+        let mut indexes: HashMap<Vec<u8>, u32> = HashMap::new();
         for step in forest.walk_all() {
             let parent = forest.parent(step.index);
             let inherited = parent.and_then(|parent| labels.value_indexes[parent]);
             let own = search.own_label(step.index, parent, inherited.is_some());
-            let number = own.map(|value| {
-                *numbers.entry(value).or_insert_with_key(|value| {
+            let own = own.map(|value| {
+                *indexes.entry(value).or_insert_with_key(|value| {
                     labels.values.push(value.clone());
                     labels.values.len() as u32 - 1
                 })
             });
-            labels.value_indexes[step.index] = number.or(inherited);
+            labels.value_indexes[step.index] = own.or(inherited);
         }
         labels
     }
 
     #[must_use]
     pub fn label_of(&self, launch: usize) -> Option<&[u8]> {
-        let number = (*self.value_indexes.get(launch)?)?;
-        self.values.get(number as usize).map(Vec::as_slice)
+        let index = (*self.value_indexes.get(launch)?)?;
+        self.values.get(index as usize).map(Vec::as_slice)
     }
 }
 
@@ -127,7 +128,7 @@ struct Search<'f, 'a> {
     /// The working directory of the command.
     command_cwd: Option<&'a [u8]>,
     edges: Edges<'a>,
-    /// For each launch, the launch whose ninja edge it belongs to.
+    /// For each launch that belongs to a ninja edge, the launch that ninja made for the edge.
     edge_of: Vec<Option<LaunchId>>,
 }
 
@@ -136,9 +137,9 @@ impl Search<'_, '_> {
     fn own_label(&mut self, index: usize, parent: Option<usize>, parent_has_label: bool) -> Option<Vec<u8>> {
         let launch = &self.forest.launches[index];
         // An edge below another edge belongs to a nested ninja.
-        if let Some(made) = self.label.label_of_edge(self.edges.outputs(launch.id)) {
+        if let Some(label) = self.label.label_of_edge(self.edges.outputs(launch.id)) {
             self.edge_of[index] = Some(launch.id);
-            return Some(made);
+            return Some(label);
         }
         if let Some(target) = make_target(self.forest, launch).filter(|_| self.label == BuildLabel::Target) {
             return Some(target.to_vec());
@@ -147,9 +148,9 @@ impl Search<'_, '_> {
         if parent_has_label && edge.is_none() && self.label.prefers_parent() {
             return None;
         }
-        // An edge may run a whole build; then the labels of its compilers are more precise. But a
-        // compiler that makes the edge's own output keeps the edge's label, ninja's name of that
-        // output, as does what it launches.
+        // An edge may run a whole build. The labels of that build's compilers are more precise than
+        // the edge's. But a compiler that makes the output of the edge keeps ninja's name for it,
+        // and so do the launches below that compiler.
         let own = self.label.label_of_program(launch, self.command_cwd);
         if own.is_none() {
             self.edge_of[index] = edge;

@@ -35,7 +35,7 @@ struct LinePattern {
     lines: Option<(u32, u32)>,
 }
 
-/// Why a selector is invalid.
+/// Why a selector is invalid, or cannot be applied to a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum SelectError {
     /// The selector, or a term in it, is empty.
@@ -63,7 +63,8 @@ impl Selector {
     /// Parses a selector.
     ///
     /// # Errors
-    /// Fails when a term is empty, has an invalid pattern, or starts with an unknown key.
+    /// Fails when a term is empty, has an invalid pattern or range of lines, or starts with an
+    /// unknown key.
     pub fn parse(text: &str) -> Result<Selector, SelectError> {
         let terms: Result<Vec<Term>, SelectError> = text.split(',').map(|term| Term::parse(term, text)).collect();
         Ok(Selector { text: text.to_owned(), terms: terms? })
@@ -98,14 +99,14 @@ impl Selector {
         Ok(selected.map(|(index, _)| index).collect())
     }
 
-    /// Finds the launches whose call chain contains a selected line further out, and returns their
-    /// most frequent call site and their number. `None` if there are none. For use if no launch was
-    /// selected.
+    /// Finds the launches that a selected line requested indirectly, through functions or sourced
+    /// files. Returns their most frequent call site and their number; `None` if there are none.
+    /// Explains why no launch was selected.
     #[must_use]
     pub fn called_from(&self, forest: &Forest<'_>) -> Option<(String, u64)> {
         let launches = (0..).zip(&forest.launches).filter(|(index, launch)| {
             let mut terms = self.terms.iter();
-            launch.is_launch() && terms.all(|term| term.holds_further_out(forest, *index))
+            launch.is_launch() && terms.all(|term| term.holds_in_chain(forest, *index))
         });
         let launches: Vec<u32> = launches.map(|(index, _)| index).collect();
         let counts = Callers::find(forest, Detail::Line).count(&launches);
@@ -116,16 +117,13 @@ impl Selector {
 
 impl Term {
     fn parse(term: &str, selector: &str) -> Result<Term, SelectError> {
-        match term.split_once('=') {
-            Some((_, "")) | None if term.is_empty() || term.ends_with('=') => {
-                Err(SelectError::Empty(selector.to_owned()))
-            }
-            Some(("command", pattern)) => Ok(Term::Program(glob(pattern)?)),
-            Some(("argv", pattern)) => Ok(Term::Argv(glob(pattern)?)),
-            Some(("parent", pattern)) => Ok(Term::Parent(glob(pattern)?)),
-            Some(("line", call_site)) => LinePattern::parse(call_site).map(Term::Line),
-            Some((key, _)) => Err(SelectError::Key(key.to_owned())),
-            None => Ok(Term::Program(glob(term)?)),
+        match term.split_once('=').unwrap_or(("command", term)) {
+            (_, "") => Err(SelectError::Empty(selector.to_owned())),
+            ("command", pattern) => Ok(Term::Program(glob(pattern)?)),
+            ("argv", pattern) => Ok(Term::Argv(glob(pattern)?)),
+            ("parent", pattern) => Ok(Term::Parent(glob(pattern)?)),
+            ("line", call_site) => LinePattern::parse(call_site).map(Term::Line),
+            (key, _) => Err(SelectError::Key(key.to_owned())),
         }
     }
 
@@ -152,8 +150,8 @@ impl Term {
         }
     }
 
-    /// Like `holds`, but a line may be that of any frame of the call chain.
-    fn holds_further_out(&self, forest: &Forest<'_>, index: u32) -> bool {
+    /// Like `holds`, but any frame of the call chain may match a line.
+    fn holds_in_chain(&self, forest: &Forest<'_>, index: u32) -> bool {
         match self {
             Term::Line(pattern) => {
                 let launch = &forest.launches[index as usize];
@@ -191,7 +189,7 @@ impl LinePattern {
     }
 }
 
-/// Returns the program that the parent of a launch ran, which is the interpreter for a `#!` script.
+/// Returns the program that the parent of a launch ran. For a `#!` script, that is the interpreter.
 fn program_of_parent<'a>(forest: &Forest<'a>, index: u32) -> &'a [u8] {
     let launcher = forest.launcher(index as usize);
     launcher.map_or(b"", |exec| exec.program_name())
@@ -200,7 +198,7 @@ fn program_of_parent<'a>(forest: &Forest<'a>, index: u32) -> &'a [u8] {
 pub(crate) fn matches(glob: &GlobMatcher, bytes: &[u8]) -> bool {
     use std::os::unix::ffi::OsStrExt;
     let pattern = glob.glob().glob().as_bytes();
-    // Most patterns are plain names, for which a matcher takes ten times as long.
+    // Most patterns are plain names. Comparing them is ten times as fast as a matcher.
     match pattern.iter().any(|byte| b"*?[]{}\\".contains(byte)) {
         true => glob.is_match(std::ffi::OsStr::from_bytes(bytes)),
         false => pattern == bytes,

@@ -5,19 +5,19 @@ use std::ops::Range;
 use super::parser::{Parser, is_delimiter, is_name_byte};
 use super::{For, Kind, Part, Word};
 
-/// Reads the rest of a compound command. Returns its kind and end.
-type Method<'t> = fn(&mut Parser<'t>) -> Option<(Kind<'t>, usize)>;
+/// Reads a compound command from its first word on. Returns its kind and end.
+type Reader<'t> = fn(&mut Parser<'t>) -> Option<(Kind<'t>, usize)>;
 
 impl<'t> Parser<'t> {
-    /// Returns how to read the compound command that is next.
-    pub(super) fn compound(&mut self) -> Option<Method<'t>> {
+    /// Returns the function that reads the compound command at this position, if there is one.
+    pub(super) fn compound(&mut self) -> Option<Reader<'t>> {
         if self.is_arithmetic() {
             return Some(Self::arithmetic_test);
         }
         if self.starts(b"(") {
             return Some(|parser| parser.delimited(b"(", b")", Kind::Subshell));
         }
-        let methods: [(&[u8], Method<'t>); 9] = [
+        let readers: [(&[u8], Reader<'t>); 9] = [
             (b"{", |parser| parser.delimited(b"{", b"}", Kind::Compound)),
             (b"if", Self::conditional),
             (b"while", |parser| parser.conditional_loop(b"while")),
@@ -28,13 +28,14 @@ impl<'t> Parser<'t> {
             (b"[[", Self::test),
             (b"function", Self::function),
         ];
-        let found = methods.into_iter().find(|(keyword, _)| self.is_at(&[keyword])).map(|(_, method)| method);
+        let found = readers.into_iter().find(|(keyword, _)| self.is_at(&[keyword])).map(|(_, reader)| reader);
         found.or_else(|| self.is_at_function().then_some(Self::function as _))
     }
 
     /// Whether `((...))` is next, and not a subshell in a subshell.
     fn is_arithmetic(&mut self) -> bool {
         let mut is_arithmetic = false;
+        // The attempt always fails, so that nothing is consumed.
         self.attempt(|parser| {
             is_arithmetic = parser.starts(b"((") && parser.arithmetic_command().is_some();
             None::<()>
@@ -86,7 +87,7 @@ impl<'t> Parser<'t> {
         Some((Kind::Loop { body }, self.at))
     }
 
-    /// Reads `do ... done`. Returns what is between.
+    /// Reads `do ... done`. Returns the range between the two words.
     fn body(&mut self) -> Option<Range<usize>> {
         self.keyword(b"do")?;
         let start = self.at;
