@@ -17,8 +17,8 @@ use spawnscope_data::rows::SliceRow;
 /// child's lifetime.
 const MAX_WORK_SHARE: f64 = 0.5;
 
-/// Maximum time after a reaping until the reaping thread wakes the thread that continues, as Go's
-/// scheduler does.
+/// Maximum time from a reaping until the reaping thread wakes the thread that continues. Go's
+/// scheduler hands over work in this way.
 const MAX_HAND_OVER: Nanos = Nanos(1_000_000);
 
 /// Rewrites the waits. Returns the uncertainty of their total length in a what-if: some of the
@@ -39,7 +39,8 @@ pub(crate) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
             timelines.replace(thread, index, slice);
         }
     }
-    // Without the child, what they were repeated for remains.
+    // A rewritten wait ends with the child. It is no longer repeated for another wait, nor are
+    // others repeated for it.
     timelines.repeated_waits.retain(|nap, last| !rewritten.contains(nap) && !rewritten.contains(last));
     Nanos(uncertain.sqrt() as u64)
 }
@@ -53,10 +54,10 @@ fn is_alone(timelines: &Timelines, reaps: &[Reap], index: usize) -> bool {
 }
 
 /// Returns the waits that a parent ended itself while a child ran, rewritten as waits for the
-/// child. Empty if the parent was busy meanwhile, or if the child serves the parent. A wait that
-/// began before the child before it ended was not for this one, but for what another thread did
-/// between both: in Go, a thread often waits for several children until it continues the work of
-/// another one.
+/// child. Empty if the parent was busy meanwhile, or if the child serves the parent. Leaves out
+/// waits that began before the previous child ended: they were for another thread, not for this
+/// child. In Go, a thread often waits while several children run, and then continues the work of
+/// another thread.
 fn waits_during_child(
     timelines: &Timelines,
     parent: (u32, &[ThreadIndex]),
@@ -118,8 +119,8 @@ fn self_ended_wait(
     (slice.reason == LeftCpu::Interruptible && is_by_process).then_some(SelfEndedWait { at, by_timer })
 }
 
-/// Whether a child ever waited for its parent. Such a child serves requests of the parent, which
-/// does not wait for the child's end.
+/// Whether a child ever waited for its parent. Such a child serves requests, so the parent does not
+/// wait for its end.
 fn serves_parent(timelines: &Timelines, child: u32, parent: u32) -> bool {
     let slices = timelines.slices(child);
     let mut causes = slices.iter().filter_map(|slice| timelines.cause(child, &slice));

@@ -3,7 +3,8 @@
 //! ended the last sleep is a timer, but what ended the loop is the process or thread that the loop
 //! waited for. A recording shows no wake-up for that. The loop is therefore tied to what ended
 //! during its last sleep: the child that the thread reaped next, another thread or a descendant
-//! that ended, or a thread of the process that worked last.
+//! that ended, or a thread of the process that worked last. In the code, such a sleep is a nap,
+//! whichever system call has the timer, and consecutive naps are a streak.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -41,35 +42,35 @@ pub(super) fn find(
     let (mut sleepers, mut sleeping_threads) = (Vec::new(), BTreeSet::new());
     for &thread in threads {
         let naps = naps_of(timelines, thread);
-        if let Some(sleep) = lone_sleep(timelines, thread, &naps) {
-            sleepers.push(sleep);
+        if let Some(sleeper) = sleeper_of(timelines, thread, &naps) {
+            sleepers.push(sleeper);
         } else if naps.len() >= MIN_NAPS {
             sleeping_threads.insert(thread);
         }
     }
     let creations = Creations::by(timelines, &sleeping_threads);
-    let threads = sleeping_threads.iter().flat_map(|thread| runs_of(timelines, *thread, &creations, exits));
-    let mut runs: Vec<Run> = threads.collect();
-    runs.extend(runs_of_sleepers(timelines, reaps, sleepers));
-    runs.retain(|run| run.checks.len() >= MIN_NAPS);
-    if runs.is_empty() {
+    let streaks = sleeping_threads.iter().flat_map(|thread| streaks_of(timelines, *thread, &creations, exits));
+    let mut streaks: Vec<Streak> = streaks.collect();
+    streaks.extend(streaks_of_sleepers(timelines, reaps, sleepers));
+    streaks.retain(|streak| streak.checks.len() >= MIN_NAPS);
+    if streaks.is_empty() {
         return Vec::new();
     }
     let search = Search { timelines, reaps, ends: ends_by_time(timelines), sleeping: sleeping_threads };
-    runs.into_iter().filter_map(|run| search.loop_of(run)).collect()
+    streaks.into_iter().filter_map(|streak| search.loop_of(streak)).collect()
 }
 
 /// Consecutive sleeps of a thread, or of children that a thread executes one after the other.
 #[derive(Debug)]
-struct Run {
+struct Streak {
     thread: ThreadIndex,
-    /// When the thread began to check whether it must go on, before each sleep.
+    /// For each sleep, when the check of the condition before it began.
     checks: Vec<Nanos>,
     /// When the last sleep ended.
     end: Nanos,
 }
 
-impl Run {
+impl Streak {
     /// Returns the time in which the loop was ended: from the last check that failed to the end of
     /// the last sleep.
     fn last_window(&self) -> (Nanos, Nanos) {
@@ -86,7 +87,7 @@ struct Sleeper {
     nap: Nanos,
 }
 
-/// Whether a timer ended the wait after a slice.
+/// Whether a timer ended the wait after a slice, so that the wait is a nap.
 pub(super) fn is_nap(slice: &SliceRow) -> bool {
     let is_wait = slice.reason == LeftCpu::Interruptible && slice.wake_span.is_some();
     is_wait && external_wait_of(slice) == ExternalWait::Timer
@@ -98,8 +99,8 @@ fn naps_of(timelines: &Timelines, thread: ThreadIndex) -> Vec<Nanos> {
     naps.filter_map(|nap| nap.wake_span).take(MIN_NAPS).collect()
 }
 
-/// Returns a process that slept once and worked less, such as `sleep 0.1`.
-fn lone_sleep(timelines: &Timelines, thread: ThreadIndex, naps: &[Nanos]) -> Option<Sleeper> {
+/// Returns the process of a thread if it slept once, longer than it worked, such as `sleep 0.1`.
+fn sleeper_of(timelines: &Timelines, thread: ThreadIndex, naps: &[Nanos]) -> Option<Sleeper> {
     let [nap] = *naps else { return None };
     let known = timelines.threads[thread as usize];
     let (created, creator) = (known.created.get()?, known.creator.get()?);
@@ -108,37 +109,38 @@ fn lone_sleep(timelines: &Timelines, thread: ThreadIndex, naps: &[Nanos]) -> Opt
     (is_process && nap.0 >= worked).then_some(Sleeper { creator, process: thread, created, nap })
 }
 
-/// Returns the runs of sleeps of a thread that end with the thread going on.
-fn runs_of(timelines: &Timelines, thread: ThreadIndex, creations: &Creations, exits: &[MaybeKnown]) -> Vec<Run> {
+/// Returns the streaks of a thread, without those that its kill or its exit ended.
+fn streaks_of(timelines: &Timelines, thread: ThreadIndex, creations: &Creations, exits: &[MaybeKnown]) -> Vec<Streak> {
     let exit = exits[timelines.launch_of(thread) as usize].get();
     let killed = timelines.kills.iter().find(|kill| kill.killed == thread).map(|kill| kill.at);
-    let (mut runs, mut current) = (Vec::new(), Naps::default());
+    let (mut streaks, mut current) = (Vec::new(), Naps::default());
     let slices = timelines.slices(thread);
     for (index, slice) in slices.indices().zip(slices.iter()) {
         current.worked += slice.on_span.unwrap_or_default().0;
         let is_killed = killed.is_some_and(|at| slice.off < at && woken_at(&slice).is_some_and(|woken| at <= woken));
         if timelines.repeated_waits.contains_key(&index) || is_killed && current.may_contain(&slice) {
-            // It goes on waiting, or went on until it was killed.
+            // Not a streak: the wait is repeated until another one ends, or a kill ended it.
             current.take(thread);
         } else if is_nap(&slice) {
             let has_created =
                 current.end().is_some_and(|end| creations.between(thread, (end, slice.off)).next().is_some());
             if has_created || !current.continues_with(&slice) {
-                runs.extend(current.take(thread));
+                streaks.extend(current.take(thread));
             }
             current.add(&slice);
-        } else if !may_interrupt(timelines, thread, &slice) {
-            runs.extend(current.take(thread));
+        } else if !may_continue_after(timelines, thread, &slice) {
+            streaks.extend(current.take(thread));
         }
     }
     // A sleep that the exit of the process ended did not wait for anything.
     let last = current.take(thread);
-    runs.extend(last.filter(|run| exit.is_none_or(|exit| run.end <= exit)));
-    runs
+    streaks.extend(last.filter(|streak| exit.is_none_or(|exit| streak.end <= exit)));
+    streaks
 }
 
-/// Whether a loop may continue after this slice: a wait for a CPU, or for a lock of the process.
-pub(super) fn may_interrupt(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool {
+/// Whether a loop may continue after this slice: the thread waited for a CPU, or for a lock of the
+/// process.
+pub(super) fn may_continue_after(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool {
     match slice.reason {
         LeftCpu::Created | LeftCpu::Preempted => true,
         LeftCpu::Ended | LeftCpu::Stopped => false,
@@ -149,6 +151,7 @@ pub(super) fn may_interrupt(timelines: &Timelines, thread: ThreadIndex, slice: &
     }
 }
 
+/// The streak that a thread is in.
 #[derive(Debug, Default)]
 struct Naps {
     naps: Vec<(Nanos, Nanos)>,
@@ -164,14 +167,14 @@ impl Naps {
         self.naps.last().map(|(_, end)| *end)
     }
 
-    /// Whether a sleep continues the run: the same call, after less work than sleep.
+    /// Whether a sleep continues the streak: the same call, after less work than sleep.
     fn continues_with(&self, slice: &SliceRow) -> bool {
         let Some((off, end)) = self.naps.last() else { return true };
         let is_same_call = [self.syscall, Some(RESTART_SYSCALL)].contains(&slice.syscall);
         is_same_call && self.worked <= end.since(*off).0.max(slice.wake_span.unwrap_or_default().0)
     }
 
-    /// Whether a wait that was cut short may be a sleep of the run.
+    /// Whether a wait that was cut short may be a sleep of the streak.
     fn may_contain(&self, wait: &SliceRow) -> bool {
         let last = self.naps.last().map_or(0, |(off, end)| end.since(*off).0);
         wait.wake_span.unwrap_or_default().0 as f64 <= last as f64 * MAX_GROWTH
@@ -192,20 +195,20 @@ impl Naps {
         self.worked = 0;
     }
 
-    fn take(&mut self, thread: ThreadIndex) -> Option<Run> {
+    fn take(&mut self, thread: ThreadIndex) -> Option<Streak> {
         let naps = std::mem::take(self).naps;
         let ((first, _), (_, end)) = (naps.first()?, naps.last()?);
         // After each sleep, the thread checks whether it needs another one.
         let checks: Vec<Nanos> = std::iter::once(*first).chain(naps.iter().map(|(_, end)| *end)).collect();
-        Some(Run { thread, checks: checks[..naps.len()].to_vec(), end: *end })
+        Some(Streak { thread, checks: checks[..naps.len()].to_vec(), end: *end })
     }
 }
 
-/// Returns the runs of processes that only sleep, each reaped before the next was created. Between
-/// them, the parent may have executed another program, which tested the condition.
-fn runs_of_sleepers(timelines: &Timelines, reaps: &Reaps, mut sleepers: Vec<Sleeper>) -> Vec<Run> {
-    sleepers.sort_unstable_by_key(|sleep| (sleep.creator, sleep.created));
-    let creators: BTreeSet<ThreadIndex> = sleepers.iter().map(|sleep| sleep.creator).collect();
+/// Returns the streaks of processes that only sleep, each reaped before the next was created.
+/// Between two of them, the parent may have executed another program, which tested the condition.
+fn streaks_of_sleepers(timelines: &Timelines, reaps: &Reaps, mut sleepers: Vec<Sleeper>) -> Vec<Streak> {
+    sleepers.sort_unstable_by_key(|sleeper| (sleeper.creator, sleeper.created));
+    let creators: BTreeSet<ThreadIndex> = sleepers.iter().map(|sleeper| sleeper.creator).collect();
     let parents: BTreeSet<u32> = creators.iter().map(|creator| timelines.launch_of(*creator)).collect();
     let reaps_of_all = parents.iter().flat_map(|parent| reaps.of_launch(*parent));
     let reaped_at: HashMap<u32, Nanos> = reaps_of_all.map(|reap| (reap.child, reap.reaped)).collect();
@@ -216,22 +219,22 @@ fn runs_of_sleepers(timelines: &Timelines, reaps: &Reaps, mut sleepers: Vec<Slee
         let has_ended = test.is_none_or(|test| reaped_at.get(&test).is_some_and(|reaped| *reaped <= to));
         has_ended && between.next().is_none()
     };
-    let mut runs: Vec<(Run, Sleeper)> = Vec::new();
-    for sleep in sleepers {
-        let Some(reaped) = reaped_at.get(&sleep.process).copied() else { continue };
-        if let Some((run, last)) = runs.last_mut()
-            && run.thread == sleep.creator
-            && is_similar(last.nap, sleep.nap)
-            && run.end <= sleep.created
-            && is_part_of_loop(sleep.creator, (run.end, sleep.created))
+    let mut streaks: Vec<(Streak, Sleeper)> = Vec::new();
+    for sleeper in sleepers {
+        let Some(reaped) = reaped_at.get(&sleeper.process).copied() else { continue };
+        if let Some((streak, last)) = streaks.last_mut()
+            && streak.thread == sleeper.creator
+            && is_similar(last.nap, sleeper.nap)
+            && streak.end <= sleeper.created
+            && is_part_of_loop(sleeper.creator, (streak.end, sleeper.created))
         {
-            run.checks.push(run.end);
-            (run.end, *last) = (reaped, sleep);
+            streak.checks.push(streak.end);
+            (streak.end, *last) = (reaped, sleeper);
         } else {
-            runs.push((Run { thread: sleep.creator, checks: vec![sleep.created], end: reaped }, sleep));
+            streaks.push((Streak { thread: sleeper.creator, checks: vec![sleeper.created], end: reaped }, sleeper));
         }
     }
-    runs.into_iter().map(|(run, _)| run).collect()
+    streaks.into_iter().map(|(streak, _)| streak).collect()
 }
 
 /// The threads and processes that some threads created, ordered by creator and time.
@@ -295,29 +298,29 @@ struct Search<'t> {
 }
 
 impl Search<'_> {
-    fn loop_of(&self, run: Run) -> Option<PollLoop> {
-        let start = *run.checks.first()?;
+    fn loop_of(&self, streak: Streak) -> Option<PollLoop> {
+        let start = *streak.checks.first()?;
         let (awaited, at) = self
-            .reaped_next(&run)
-            .or_else(|| self.ended(&run, start))
-            .or_else(|| self.worked_last(run.thread, run.last_window()))
-            .filter(|(awaited, _)| self.is_replayed(run.thread, *awaited))?;
-        Some(PollLoop { thread: run.thread, checks: run.checks.into(), end: run.end, awaited, at })
+            .reaped_next(&streak)
+            .or_else(|| self.ended(&streak, start))
+            .or_else(|| self.worked_last(streak.thread, streak.last_window()))
+            .filter(|(awaited, _)| self.is_replayed(streak.thread, *awaited))?;
+        Some(PollLoop { thread: streak.thread, checks: streak.checks.into(), end: streak.end, awaited, at })
     }
 
-    /// Whether a replay that has the thread which polls has the other thread, too.
+    /// Whether a replay of the polling thread has the other thread, too.
     fn is_replayed(&self, polls: ThreadIndex, other: ThreadIndex) -> bool {
         is_created(self.timelines, other) || other == self.timelines.launch_of(polls)
     }
 
     /// Returns the child that ended during the last sleep and that the thread reaped after it,
     /// before it blocked again.
-    fn reaped_next(&self, run: &Run) -> Option<(ThreadIndex, Nanos)> {
-        let slices = self.timelines.slices(run.thread);
-        let next = slices.partition_point(|slice| beginning(slice) < run.end || slice.off <= run.end);
-        let until = slices.get(next).map_or(run.end, |next| next.off);
-        let reaps = self.reaps.between(self.timelines.launch_of(run.thread), run.end, until).iter();
-        let reaps = reaps.filter(|reap| run.last_window().0 < reap.zombie && reap.zombie <= run.end);
+    fn reaped_next(&self, streak: &Streak) -> Option<(ThreadIndex, Nanos)> {
+        let slices = self.timelines.slices(streak.thread);
+        let next = slices.partition_point(|slice| beginning(slice) < streak.end || slice.off <= streak.end);
+        let until = slices.get(next).map_or(streak.end, |next| next.off);
+        let reaps = self.reaps.between(self.timelines.launch_of(streak.thread), streak.end, until).iter();
+        let reaps = reaps.filter(|reap| streak.last_window().0 < reap.zombie && reap.zombie <= streak.end);
         let reap = reaps.max_by_key(|reap| reap.zombie)?;
         let begun = self.ends.partition_point(|(end, _)| *end <= reap.zombie);
         let near = self.ends[..begun].iter().rev().take(MAX_CANDIDATES);
@@ -327,19 +330,19 @@ impl Search<'_> {
 
     /// Returns the related thread that ended last during the last sleep. If its creator worked on
     /// after that, returns the creator, which learned of the end first.
-    fn ended(&self, run: &Run, start: Nanos) -> Option<(ThreadIndex, Nanos)> {
-        let (from, to) = run.last_window();
+    fn ended(&self, streak: &Streak, start: Nanos) -> Option<(ThreadIndex, Nanos)> {
+        let (from, to) = streak.last_window();
         let [begun, ended] = [from, to].map(|at| self.ends.partition_point(|(end, _)| *end <= at));
         let near = self.ends[begun..ended.max(begun)].iter().rev().take(MAX_CANDIDATES);
         let related =
-            near.filter_map(|(end, thread)| Some((self.relation(run.thread, *thread, start)?, *thread, *end)));
-        // On a tie, the first is kept, which ended last.
+            near.filter_map(|(end, thread)| Some((self.relation(streak.thread, *thread, start)?, *thread, *end)));
+        // On a tie, `reduce` keeps the first thread, which ended last.
         let (_, mut thread, mut at) = related.reduce(|one, other| if other.0 < one.0 { other } else { one })?;
-        let own = self.timelines.launch_of(run.thread);
+        let own = self.timelines.launch_of(streak.thread);
         for _ in 0..MAX_GENERATIONS {
             let first = self.timelines.launch_of(thread);
             let Some(creator) = self.timelines.threads[first as usize].creator.get() else { break };
-            if first == own || creator == run.thread {
+            if first == own || creator == streak.thread {
                 break;
             }
             let Some(until) = worked_until(self.timelines.slices(creator), (at, to)) else { break };
@@ -348,8 +351,8 @@ impl Search<'_> {
         Some((thread, at))
     }
 
-    /// Returns how a thread is related to a thread that polls. `None` if it is not, or if it is a
-    /// part of the loop: the loop itself launched it.
+    /// Returns how a thread is related to a thread that polls. `None` if it is not, or if the loop
+    /// itself launched it.
     fn relation(&self, polls: ThreadIndex, other: ThreadIndex, start: Nanos) -> Option<Relation> {
         let timelines = self.timelines;
         let own = timelines.launch_of(polls);

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::model::external_wait::is_sleep;
 use crate::model::timeline::{ThreadIndex, Timelines, woken_at};
-use crate::waits::poll_loops::{Creations, RESTART_SYSCALL, is_nap, may_interrupt};
+use crate::waits::poll_loops::{Creations, RESTART_SYSCALL, is_nap, may_continue_after};
 use spawnscope_data::event::LeftCpu;
 use spawnscope_data::rows::SliceRow;
 
@@ -39,7 +39,7 @@ pub(super) fn find(timelines: &Timelines, threads: &BTreeSet<ThreadIndex>) -> Ha
                     let ended = naps.drain(..).filter(|_| is_repeated);
                     repeated.extend(ended.map(|(nap, _)| (nap, index)));
                 }
-                _ if may_interrupt(timelines, thread, &slice) => {}
+                _ if may_continue_after(timelines, thread, &slice) => {}
                 _ => naps.clear(),
             }
         }

@@ -101,6 +101,8 @@ impl Lifetime {
         })
     }
 
+    /// Returns how much of a wait is time in `runs`. A stop may happen in any phase, so only its
+    /// part within `runs` counts.
     fn span_in_runs(&self, wait: &Wait) -> u64 {
         if wait.reason != LeftCpu::Stopped {
             return wait.to.since(wait.from).0;
@@ -199,7 +201,7 @@ fn recorded_waits(timelines: &Timelines, thread: ThreadIndex) -> Vec<Wait> {
     let waits = slices.filter_map(|slice| {
         let to = returned_at(&slice)?;
         let woken = woken_at(&slice).unwrap_or(to);
-        // A scanner's permission is a cause that an import knows.
+        // An import knows the waker and the object of a wait for a scanner's permission.
         let is_scan = slice.object.map(ObjectRef::kind) == Some(ObjectKind::Permission);
         let waker = slice.waker.filter(|waker| is_scan || matches!(waker, WakerRow::Task(_)));
         matches!(slice.reason, LeftCpu::Interruptible | LeftCpu::Preempted).then_some(Wait {
@@ -228,16 +230,15 @@ fn stops(recording: &Recording) -> HashMap<TaskId, Vec<Wait>> {
     stops
 }
 
-/// The instants at which the run of a thread is divided, and what it may have waited for until
-/// then.
+/// An instant that divides the run of a thread, and what the thread may have waited for until then.
 type Point = (Nanos, Option<Awaited>);
 
 fn first_threads(timelines: &Timelines) -> impl Iterator<Item = &Thread> {
     timelines.threads.iter().take(timelines.launch_count() as usize)
 }
 
-/// Returns when a thread has created others that launch, and when these have ended. What other
-/// threads did is unknown, so nothing is gained by the assumption that the thread waited for them.
+/// Returns when a thread created others that launch, and when these ended. Threads that launch
+/// nothing are left out: what they did is unknown, so a wait for them would explain nothing.
 fn events_of_threads(
     timelines: &Timelines,
     lifetime: &Lifetime,
@@ -259,7 +260,7 @@ fn events_of_threads(
 }
 
 /// Divides the run of a thread at its launches, and at the events of its children and `threads`.
-/// Leaves out recorded waits, and what is work beside them.
+/// Leaves out recorded waits, and the work before and after them.
 fn stretches(
     forest: &Forest<'_>,
     events: &ChildEvents,
@@ -300,12 +301,15 @@ fn stretches(
     stretches
 }
 
-/// Returns the part of a stretch in which the thread may have waited besides its recorded waits.
-/// Without them, its time is work. Before the end of a child, the CPU time tells whether the thread
-/// also waited after its last recorded wait: after the exec of the child, for example, if that
-/// ended a read. A wait for a CPU says nothing about the remaining time. All of a stretch after a
-/// vfork is a wait. A recorded wait that begins just before the end of such a stretch is a later
-/// wait, because the child's instants are those of its tracer.
+/// Returns the part of a stretch in which the thread may have waited in addition to its recorded
+/// waits. The rest of the stretch is work.
+/// - After a vfork, it is the whole stretch. A recorded wait that begins just before the end of
+///   such a stretch is a later one: the child's instants are those of its tracer.
+/// - Without recorded waits, it is the whole stretch, too. Waits for a CPU do not count, because
+///   they say nothing about the remaining time.
+/// - If a child ends the stretch and the CPU time is known, it is what follows the last recorded
+///   wait. For example, the exec of the child ended a read, and the thread waited again.
+/// - Otherwise, there is none.
 fn without_recorded_waits(stretch: Stretch, recorded: &[Wait], knows_cpu: bool) -> Option<Stretch> {
     if stretch.awaited.is_some_and(|awaited| awaited.is_certain) {
         return Some(stretch);
@@ -378,9 +382,8 @@ impl Shares {
         }
         let recorded_ns: u64 = recorded.iter().map(|wait| lifetime.span_in_runs(wait)).sum();
         let wall: u64 = lifetime.runs.iter().map(|(start, end)| end.since(*start).0).sum();
-        // If the CPU time is unknown, a parent is assumed to wait whenever it can, unless the
-        // recording has its waits: all calls of the thread are in an imported log, and what is no
-        // call is work.
+        // If the CPU time is unknown, a parent is assumed to wait whenever it can. But an imported
+        // log of system calls has all waits of the thread, so the remaining time is work.
         let has_calls = recorded.iter().any(|wait| wait.syscall.is_some());
         let assumed = if has_calls { 0 } else { supposed };
         let idle = lifetime.cpu.map_or(assumed, |cpu| wall.saturating_sub(cpu.0 + recorded_ns + certain));
