@@ -1,8 +1,8 @@
 //! Estimates critical time while recording, because the critical path is known only at the end. A
-//! parent can wait for a launch only from the launch's birth, or from the parent's previous reaping
-//! if that is later, until it reaps the launch. This span is critical time of the launch and of
-//! the launches that it waited for itself. If the span is shorter than the lifetime of the launch,
-//! only the same share of what the launch waited for is critical.
+//! parent can wait for a launch from the launch's birth until it reaps the launch, but not before
+//! its previous reaping. This span is critical time. One part of it belongs to the launches that
+//! this launch waited for: their critical time, multiplied by the share of the launch's lifetime
+//! that the span covers. The rest belongs to the launch itself.
 
 use std::collections::HashMap;
 
@@ -110,7 +110,7 @@ impl LiveLaunches {
     }
 
     /// Passes on the critical time of a process that ended without being reaped. If its parent has
-    /// ended or is not recorded, the time counts as it is. If its parent still runs, the parent did
+    /// ended or is not recorded, the time counts in full. If its parent still runs, the parent did
     /// not wait for the process, so the time is dropped. But if the process began in an earlier
     /// recording, its reaping is unknown, and the parent gets the time.
     pub(super) fn pass_on_critical_time(&mut self, ended: &mut Process) {
