@@ -1,7 +1,7 @@
-//! Follows which lines a fish executes. Its memory does not show them: fish exports nothing.
-//! Instead, fish is started with `fish_trace`, and writes each statement when it begins, indented
-//! by its depth. A trace has neither files nor lines, but `source FILE`, and the words of each
-//! statement, which are looked for in that file.
+//! Follows which lines a fish executes. They are not read from its memory, because fish exports no
+//! symbols. Instead, fish is started with `fish_trace`, so that it writes each statement before
+//! executing it, indented by its depth. This trace has no line numbers, and names a file only in
+//! `source FILE`. So the words of each statement are searched for in that file.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{MemfdFlags, memfd_create};
 use spawnscope_data::event::{Frame, Language};
 
-/// The statements of a file, or of a function, are deeper by this than its call. Blocks and
+/// How much deeper than a call the statements of its file or function are. Those of blocks and
 /// substitutions are deeper by one.
 const DEPTH_OF_CALL: usize = 2;
 /// Larger files are not read.
@@ -30,21 +30,21 @@ pub(super) struct Trace {
     rest: Vec<u8>,
     /// The statements that are executed, the outermost first.
     stack: Vec<Statement>,
-    /// The files in which functions are defined.
+    /// The file that defines each function, by the function's name.
     functions: HashMap<Vec<u8>, Vec<u8>>,
-    /// The lines of files; none of files that cannot be read.
+    /// The lines of each file. Empty for a file that cannot be read.
     files: HashMap<Vec<u8>, Vec<String>>,
 }
 
 struct Statement {
     depth: usize,
     text: String,
-    /// The call whose file or function has this statement, by its index in the stack.
+    /// The index in the stack of the call whose file or function contains this statement.
     call: Option<usize>,
-    /// Its index in the lines of that file.
+    /// The index of the statement in the lines of that file.
     line: Option<usize>,
-    /// The line of the last statement of what it calls.
-    inner_line: Option<usize>,
+    /// For a call, the index of the last line that was found in its file or function.
+    last_line: Option<usize>,
 }
 
 impl Trace {
@@ -62,8 +62,9 @@ impl Trace {
         })
     }
 
-    /// Returns the command line with which fish writes here; its statements only if it is observed.
-    pub(super) fn words(&self, words: &[OsString], observes: bool) -> Vec<OsString> {
+    /// Returns the command line of a fish that writes to these files. It traces its statements only
+    /// if `observes`.
+    pub(super) fn command_line(&self, words: &[OsString], observes: bool) -> Vec<OsString> {
         let option = |name: &str, file: &File| {
             OsString::from(format!("--{name}=/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()))
         };
@@ -79,7 +80,7 @@ impl Trace {
             .collect()
     }
 
-    /// Whether fish reads its start-up files, so that it is not at its prompt.
+    /// Whether fish executes its start-up files, and none of them asks for input.
     pub(super) fn is_starting(&mut self) -> bool {
         self.read();
         !self.has_started_up && !self.is_asking()
@@ -87,7 +88,7 @@ impl Trace {
 
     /// Whether the innermost statement asks the user for input.
     pub(super) fn is_asking(&self) -> bool {
-        self.stack.last().is_some_and(|statement| statement.text.split(' ').next() == Some("read"))
+        self.stack.last().is_some_and(|statement| command_of(&statement.text) == "read")
     }
 
     pub(super) fn frames(&mut self) -> Vec<Frame> {
@@ -98,7 +99,7 @@ impl Trace {
             if let Some(call) = statement.call {
                 let (file, function) = self.origin(call);
                 let line = statement.line.map(|line| line as u32 + 1);
-                // Texts that fish executes from a file of its own have no line.
+                // A text that is built into fish has neither, because its file cannot be read.
                 if line.is_some() || function.is_some() {
                     frames.push(Frame { file, line, function, ..Frame::unknown(Language::Native) });
                 }
@@ -114,16 +115,16 @@ impl Trace {
         match sourced(text) {
             Some(file) => (Some(file.into()), None),
             None => {
-                let name = text.split(' ').next().unwrap_or_default().as_bytes();
+                let name = command_of(text).as_bytes();
                 (self.functions.get(name).cloned(), Some(name.to_vec()))
             }
         }
     }
 
     fn read(&mut self) {
-        // Before the trace is read, so that it then contains all of the start-up files.
+        // Checked first: if the profile exists, the trace contains all of the start-up files.
         let has_started_up = self.profile.read_at(&mut [0], 0).is_ok_and(|count| count > 0);
-        // Errors would only mean that there is nothing.
+        // After an error, there are no new lines.
         let _ = self.trace.read_to_end(&mut self.rest);
         let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let rest = self.rest.split_off(end);
@@ -143,33 +144,32 @@ impl Trace {
     fn begin(&mut self, depth: usize, text: &str) {
         while self.stack.pop_if(|last| last.depth >= depth).is_some() {}
         let is_call = |outer: &Statement| {
-            let name = outer.text.split(' ').next().unwrap_or_default();
-            sourced(&outer.text).is_some() || self.functions.contains_key(name.as_bytes())
+            sourced(&outer.text).is_some() || self.functions.contains_key(command_of(&outer.text).as_bytes())
         };
         let call = self.stack.iter().rposition(|outer| outer.depth + DEPTH_OF_CALL <= depth && is_call(outer));
         let file = call.and_then(|call| self.origin(call).0);
         if let (Some(file), Some(definition)) = (&file, text.strip_prefix("function ")) {
-            let name = definition.split(' ').next().unwrap_or_default();
-            self.functions.insert(name.into(), file.clone());
+            self.functions.insert(command_of(definition).into(), file.clone());
         }
         let line = file.zip(call).and_then(|(file, call)| self.line(&file, call, text));
-        self.stack.push(Statement { depth, text: text.to_owned(), call, line, inner_line: None });
+        self.stack.push(Statement { depth, text: text.to_owned(), call, line, last_line: None });
     }
 
-    /// Returns the line of a statement: the one with the most of its words, from the last known one
-    /// on. The end of a block and an evaluated text are not found; they count for the statement
-    /// before or around them.
+    /// Returns the line of a statement: the one that contains most of its words, preferably at or
+    /// after the last line that was found. The end of a block and an evaluated text are in no line,
+    /// so they get the last line that was found.
     fn line(&mut self, file: &[u8], call: usize, text: &str) -> Option<usize> {
         let lines = self.files.entry(file.to_vec()).or_insert_with(|| read_lines(file));
-        let name = sourced(&self.stack[call].text).is_none().then(|| self.stack[call].text.split(' ').next());
-        let definition = name.flatten().and_then(|name| {
+        let caller = &self.stack[call].text;
+        let name = sourced(caller).is_none().then(|| command_of(caller));
+        let definition = name.and_then(|name| {
             let is_definition = |line: &String| {
                 let definition = line.trim_start().strip_prefix("function ").and_then(|rest| rest.strip_prefix(name));
                 definition.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ';']))
             };
             lines.iter().position(is_definition)
         });
-        let known = &mut self.stack[call].inner_line;
+        let known = &mut self.stack[call].last_line;
         let first = definition.unwrap_or(0);
         let from = known.unwrap_or(first);
         let found =
@@ -180,21 +180,26 @@ impl Trace {
     }
 }
 
+/// Returns the first word of a statement.
+fn command_of(text: &str) -> &str {
+    text.split(' ').next().unwrap_or_default()
+}
+
 fn sourced(text: &str) -> Option<&str> {
     text.strip_prefix("source ").or_else(|| text.strip_prefix(". "))
 }
 
-/// Returns how many words of a statement a line of a file has; 0 if it lacks the command. Variables
-/// are expanded in the statement.
+/// Returns how many words of a statement a line contains; 0 if the line lacks the command. Other
+/// words may differ, because the trace shows variables expanded.
 fn score(line: &str, statement: &str) -> usize {
     let mut words = statement.split(' ');
     let command = words.next().unwrap_or_default();
-    // Most lines lack it, and this is faster than splitting them.
+    // Most lines lack the command, and this test is faster than splitting them.
     if !line.contains(command) {
         return 0;
     }
-    let is_word = |byte: &char| !byte.is_ascii_whitespace() && !";|&()\"'".contains(*byte);
-    let has_command = line.split(|letter| !is_word(&letter)).any(|word| word == command);
+    let is_delimiter = |letter: char| letter.is_ascii_whitespace() || ";|&()\"'".contains(letter);
+    let has_command = line.split(is_delimiter).any(|word| word == command);
     let is_comment = line.trim_start().starts_with('#');
     if !has_command || is_comment { 0 } else { 1 + words.filter(|word| line.contains(word)).count() }
 }

@@ -79,7 +79,8 @@ impl Starter {
     pub fn start(&mut self, command: &ShellCommand, observes: bool) -> io::Result<Start> {
         let is_fish = Path::new(&command.words[0]).file_name() == Some(OsStr::new("fish"));
         let trace = is_fish.then(Trace::new).transpose()?;
-        let words = trace.as_ref().map_or_else(|| command.words.clone(), |trace| trace.words(&command.words, observes));
+        let words =
+            trace.as_ref().map_or_else(|| command.words.clone(), |trace| trace.command_line(&command.words, observes));
         let began = Instant::now();
         let terminal = Terminal::start(&words)?;
         let observer = Observer::new(terminal.shell(), &mut self.interpreters, trace);
