@@ -10,21 +10,22 @@ use super::processes::{Child, MAX_CHILDREN, Process, Tracker};
 use super::status::status_of_siginfo;
 use crate::text::{after, integer, number};
 
-/// Number of lines that are held back for one thread. Then its creation is taken as lost.
+/// Maximum number of lines that are held back for one thread. If there are more, the thread's
+/// creation is assumed to be lost.
 const MAX_HELD_LINES: usize = 2_000;
 
 /// The lines of a thread whose creator is not known yet.
 #[derive(Debug)]
 pub struct Held {
     pub lines: Vec<(Nanos, Vec<u8>)>,
-    /// The first time of its lines, and of those of its children.
+    /// The earliest line of the thread, or of a child that ended meanwhile.
     pub began: Nanos,
     /// The threads that were creating others when it appeared.
     pub creators: Vec<i32>,
 }
 
 impl Tracker {
-    /// The only thread, if there is only one that has not ended.
+    /// Returns the only running thread. `None` if there are several.
     pub fn only_task(&self) -> Option<i32> {
         let has_ended = |held: &Held| {
             let last = held.lines.last().and_then(|(_, line)| what(line));
@@ -51,7 +52,7 @@ impl Tracker {
         }
     }
 
-    /// Gives a thread that had no number in the log its number.
+    /// Gives a thread its number, which the first lines of the log lacked.
     pub fn rename(&mut self, from: i32, to: i32) {
         let Some(task) = self.tasks.remove(&from) else { return };
         let launch = task.launch;
@@ -89,9 +90,7 @@ impl Tracker {
                 self.wait_for_exec(tid, call, child, at, end);
             }
             let lines = self.held.remove(&child).map(|held| held.lines).unwrap_or_default();
-            for (at, rest) in lines {
-                self.add(child, at, &rest);
-            }
+            self.add_lines(child, lines);
         }
         self.adopt_without_creators(tid);
     }
@@ -121,8 +120,8 @@ impl Tracker {
         }
     }
 
-    /// Returns the number that strace uses for a new thread. In a pid namespace, that is not the
-    /// number which its creator got.
+    /// Returns the number that strace uses for a new thread. In a pid namespace, the creator gets
+    /// another number.
     fn tid_of_child(&self, creator: i32, pid: i32, remark: &[u8]) -> i32 {
         if after(remark, b"in strace's PID NS").is_some()
             && let Some((tid, _)) = after(remark, b"/* ").and_then(number)
@@ -137,8 +136,8 @@ impl Tracker {
         only.min().unwrap_or(pid)
     }
 
-    /// Takes the held threads that this one could have created and no other can, as threads whose
-    /// creation is not in the log.
+    /// Adopts the held threads that only this thread could have created. It did not create them, so
+    /// the log lacks their creation.
     fn adopt_without_creators(&mut self, creator: i32) {
         let mut orphans = Vec::new();
         for (tid, held) in &mut self.held {
@@ -156,7 +155,11 @@ impl Tracker {
         if let Some((at, _)) = held.lines.first() {
             self.begin(tid, *at, false);
         }
-        for (at, rest) in held.lines {
+        self.add_lines(tid, held.lines);
+    }
+
+    fn add_lines(&mut self, tid: i32, lines: Vec<(Nanos, Vec<u8>)>) {
+        for (at, rest) in lines {
             self.add(tid, at, &rest);
         }
     }
@@ -178,9 +181,7 @@ impl Tracker {
         let Some(held) = self.held.remove(&tid) else { return };
         self.has_unseen_creations = true;
         self.add_process(parent, tid, i64::from(tid), None, held.began, Some(held.began));
-        for (at, rest) in held.lines {
-            self.add(tid, at, &rest);
-        }
+        self.add_lines(tid, held.lines);
         self.assume_wait(parent, tid, held.began, ended);
     }
 
@@ -252,7 +253,7 @@ fn flags<'l>(call: &Call<'l>) -> impl Iterator<Item = &'l [u8]> {
 /// Returns how a call creates a process.
 fn mechanism(call: &Call<'_>) -> Mechanism {
     let has = |wanted: &[u8]| flags(call).any(|flag| flag == wanted);
-    // What libc's fork passes.
+    // The flags that libc's fork passes, and the signal of the child's end.
     let is_of_fork = |flag: &[u8]| {
         flag.starts_with(b"CLONE_CHILD_") || flag == b"CLONE_PARENT_SETTID" || !flag.starts_with(b"CLONE_")
     };
