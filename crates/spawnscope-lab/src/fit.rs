@@ -4,22 +4,22 @@ use super::measurements::{Estimate, MIN_ROUNDS, Measurements};
 use super::outcome::{Fit, Outcome};
 use spawnscope_data::statistics::{median, theil_sen_slope};
 
-/// A line that explains a smaller share of the variance than this does not hold.
+/// Minimum share of the variance that a line must explain to hold.
 const MIN_EXPLAINED: f64 = 0.95;
 const MIN_POINTS: usize = 4;
 
 impl Outcome {
-    /// Fits a line to each series of the chart whose slope is beyond the noise of its points, and
-    /// adds a note on the series without a slope. The slope is per `unit` of the column along the x
-    /// axis; `unit_name` is the name of that unit.
+    /// Fits a line to each series of the chart that has enough points and a slope beyond their
+    /// noise. A note lists the series whose slope is within the noise. Slopes are per `unit` of the
+    /// column along the x axis; `unit_name` is the name of that unit.
     pub fn fit(&mut self, unit: f64, unit_name: &str) {
         self.add_lines(unit, unit_name, |_, points| slope_within_intervals(points));
     }
 
-    /// Like `fit`, for rounds of `measured` that were sweeps along the x axis. The points of one
-    /// sweep depend on each other, so a slope is computed for each sweep, and the interval is that
-    /// of these slopes. As independent points, they gave an interval of 1 %, while two runs within
-    /// a minute differed by 9 %.
+    /// Like `fit`, if each round measured the values of x one after the other, in a sweep. The
+    /// points of a sweep depend on each other, so each sweep gives one slope, and the interval is
+    /// that of these slopes. An interval of independent points would be too narrow: it was 1 %, and
+    /// two runs within a minute differed by 9 %.
     pub fn fit_sweeps(&mut self, unit: f64, unit_name: &str, measured: &[Measurements]) {
         let series = self.points(measured.iter().filter(|case| case.has_results()).map(Some));
         self.add_lines(unit, unit_name, |name, _| {
@@ -85,8 +85,9 @@ fn slope_over_sweeps(cases: &[(f64, &Measurements)], unit: f64) -> Option<Estima
     Estimate::from_values(&slopes).filter(|found| found.rounds >= MIN_ROUNDS)
 }
 
-/// Returns the median slope over all pairs of points. Its interval is from the median of the
-/// smallest slopes to the median of the largest slopes that the intervals of each pair allow.
+/// Returns the median slope over all pairs of points. The intervals of two points permit a range of
+/// slopes. The interval of the result extends from the median of the lower ends of these ranges to
+/// the median of their upper ends.
 fn slope_within_intervals(points: &[(f64, &Estimate)]) -> Option<Estimate> {
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|(x, y)| (*x, y.median)).unzip();
     let (mut least, mut most) = (Vec::new(), Vec::new());

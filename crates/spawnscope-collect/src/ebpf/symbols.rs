@@ -35,9 +35,8 @@ fn find(mut symbols: impl BufRead, name: &str) -> io::Result<Option<WireScannerC
     Ok(None)
 }
 
-/// Whether a line is that of the function `name`. Compilers add suffixes such as `.isra.0` to the
-/// name of a function that they have changed, and `.cold` to that of a part that they have split
-/// off.
+/// Whether a line is that of the function `name`. A compiler may add a suffix: `name.isra.0` is a
+/// changed copy of the function, but `name.cold` is only the part of it that is rarely executed.
 fn is_named(line: &str, name: &str) -> bool {
     let symbol = line.split_ascii_whitespace().nth(2).unwrap_or_default();
     let suffix = symbol.strip_prefix(name);

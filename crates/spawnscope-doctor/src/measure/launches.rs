@@ -20,6 +20,7 @@ const TIME_TO_DIE: Duration = Duration::from_millis(50);
 pub(super) enum Work<'a> {
     Exit,
     Execute(&'a Image),
+    /// Executes the smallest program, which is in a file in memory.
     ExecuteInMemory(c_int),
     Write(&'a CStr, &'a [u8]),
 }
@@ -35,7 +36,7 @@ pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<LaunchTime, Laun
     let waits = RunQueueWaits::begin();
     let began = now();
     let child = start(work)?;
-    end_of(child, limit)?;
+    wait_for_end(child, limit)?;
     let took = now().since(began);
     let waited = waits.until_end_of(child);
     match reap(child) {
@@ -74,7 +75,7 @@ fn start(work: Work<'_>) -> Result<c_int, LaunchError> {
 
 /// Waits for the child's end without reaping it, so that its time in the run queue can be read
 /// afterwards. If that takes too long, kills and reaps the child.
-fn end_of(child: c_int, limit: Duration) -> Result<(), LaunchError> {
+fn wait_for_end(child: c_int, limit: Duration) -> Result<(), LaunchError> {
     let pidfd = pidfd(Pid(child)).map_err(|_| LaunchError::Failed)?;
     if is_readable_within(&pidfd, limit) {
         return Ok(());

@@ -14,8 +14,8 @@ pub(super) fn hashes(command: &[u8]) -> Hashes {
     [murmur_64a(command), rapidhash_v1(command)]
 }
 
-/// Returns the position of the hash that a version of the log contains: MurmurHash64A in versions 5
-/// (ninja 1.2 to 1.11, and samurai) and 6 (1.12), rapidhash in version 7 (ninja 1.13).
+/// Returns which of the `Hashes` a version of the log contains: MurmurHash64A in versions 5 (ninja
+/// 1.2 to 1.11, and samurai) and 6 (1.12), rapidhash in version 7 (ninja 1.13).
 pub(super) fn position_for_version(version: u32) -> Option<usize> {
     match version {
         5 | 6 => Some(0),

@@ -59,8 +59,8 @@ impl Program {
     pub fn build_from(source: &Path, link: Link) -> Program {
         let directory = tempfile::tempdir().expect("a directory");
         let libraries = libraries();
-        for link in ["libvspawn.so", "libvspawn.so.0"] {
-            std::os::unix::fs::symlink(libraries.join("libvspawn.so"), directory.path().join(link)).expect("a link");
+        for name in ["libvspawn.so", "libvspawn.so.0"] {
+            std::os::unix::fs::symlink(libraries.join("libvspawn.so"), directory.path().join(name)).expect("a link");
         }
         let mut cc = Command::new("cc");
         cc.args(["-std=c11", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]);
