@@ -1,13 +1,14 @@
-//! Why the preload library must be left out of a program's environment, by the program's file. The
-//! dynamic loader prints an error if it cannot load the library (other architectures), and musl's
-//! ends the program. A static program passes the library on to programs that it must not be loaded
-//! into, since no hook runs in it. The runtimes of sanitizers end a program that loads another
-//! library before them. In a program that launches nothing, such as `mv`, loading the library takes
-//! 50 us and saves nothing.
+//! Finds out from a program's file why the preload library must be left out of its environment:
+//! - The dynamic loader of another architecture prints an error, and that of musl ends the program.
+//! - In a static program, no hook runs. It would pass the library on to all of its children, even
+//!   to those that must not load it.
+//! - The runtime of a sanitizer ends a program that loads another library before it.
+//! - In a program that launches nothing, such as `mv`, loading the library takes 50 us and saves
+//!   nothing.
 //!
-//! `accel` looks at the command, and the library looks at every file that is about to be executed,
-//! in children of vfork, too: `crates/vspawn-preload` includes this file. So it uses `core` and
-//! `libc` only, and has no allocation and no lock.
+//! `accel` looks at the command. The library looks at every file that is about to be executed, also
+//! in children of vfork: `crates/vspawn-preload` includes this file. So this file uses only `core`
+//! and `libc`, and neither allocates nor locks.
 
 use core::ffi::CStr;
 use core::mem::size_of;
@@ -27,21 +28,22 @@ const LOADER: &[u8] = b"/ld-linux-aarch64.so.1";
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
 const DT_STRSZ: u64 = 10;
-/// The largest numbers of segments and of dynamic entries that are read. Real programs have about
-/// 13 and 30. In a forked child, each page of the stack that is written first costs a fault, so the
-/// buffers are small.
+/// Maximum numbers of segments and of dynamic entries that are read. Real programs have about 13
+/// and 30. The buffers are small because, in a forked child, the first write to a page of the stack
+/// costs a fault.
 const SEGMENTS_MAX: usize = 24;
 const ENTRIES_MAX: usize = 64;
-/// The largest table of strings that is searched. That of `mv` has 1,844 bytes; programs with a
-/// larger one may launch others.
+/// Maximum size of a table of strings that is searched. That of `mv` has 1,844 bytes. A program
+/// with a larger table is assumed to launch others.
 const STRINGS_MAX: usize = 2048;
 /// Parts of the names of functions by which a program launches another, or loads a library that may
-/// do so. Linkers store `execv` as the end of `fexecv`, and `regexec` is something else.
+/// do so. They may be anywhere in a string: linkers store `execv` as the end of `fexecv`. `exec`
+/// alone would also find `regexec`.
 const LAUNCHING: [&[u8]; 8] =
     [b"execv", b"execl", b"posix_spawn", b"system", b"popen", b"dlopen", b"dlmopen", b"wordexp"];
-/// Libraries that launch nothing unless the program asks for it, up to the first dot. The last is
-/// the dynamic loader.
-const LIBRARIES: [&[u8]; 14] = [
+/// The names, up to the first dot, of libraries that launch nothing unless the program asks for it.
+/// The last two are dynamic loaders.
+const LIBRARIES: [&[u8]; 15] = [
     b"libc",
     b"libm",
     b"libgcc_s",
@@ -56,12 +58,13 @@ const LIBRARIES: [&[u8]; 14] = [
     b"libtinfo",
     b"libz",
     b"ld-linux-x86-64",
+    b"ld-linux-aarch64",
 ];
-/// The kernel reads as many bytes of a script's first line, and follows as many scripts.
+/// How many bytes of a script's first line the kernel reads, and how many scripts it follows.
 const LINE_BYTES: usize = 256;
 const SCRIPTS_MAX: usize = 5;
 
-/// Why the library cannot help a program, and may harm it.
+/// Why the library is left out of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// The program has no dynamic loader.
@@ -82,7 +85,7 @@ pub fn obstacle(path: &CStr) -> Option<Obstacle> {
 fn obstacle_behind(path: &CStr, scripts_left: usize) -> Option<Obstacle> {
     let file = File::open(path)?;
     let head: Head = file.read(0)?;
-    // SAFETY: every value of the header's integers is valid as bytes.
+    // SAFETY: `Head` is larger than the line, and consists of integers without padding.
     let line: &[u8; LINE_BYTES] = unsafe { &*(&raw const head).cast() };
     if line.starts_with(b"\x7fELF") {
         return elf_obstacle(&file, &head);
@@ -150,7 +153,8 @@ fn dynamic_obstacle(file: &File, segments: &[Segment], dynamic: &Segment) -> Opt
     (!may_launch).then_some(Obstacle::LaunchesNothing)
 }
 
-/// The obstacle of a program that needs many libraries.
+/// Checks a program with many dynamic entries for a sanitizer only. Not inlined, so that the large
+/// buffer is on the stack only for such programs.
 #[inline(never)]
 fn obstacle_of_many(file: &File, segments: &[Segment], dynamic: &Segment, count: usize) -> Option<Obstacle> {
     const MANY: usize = 512;
