@@ -42,8 +42,8 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
     arguments.json.print("advice", || advice::json(&report), render)
 }
 
-/// Prints the diff to standard output, and to standard error what it leaves out and saves.
-/// `predict` returns what several changes save together.
+/// Prints the diff to standard output. Standard error says what the diff leaves out, and how much
+/// it saves. `predict` returns what several changes save together.
 fn print_patch(
     sources: &SourceFiles,
     report: &Report,
@@ -69,7 +69,7 @@ fn print_patch(
         let saving = saving::share_and_amount(saving, advices.unrecorded);
         output::print_message(&format!("the whole patch saves {saving} of the wall time"));
     }
-    // Without a filter for styles: the diff is what the files contain.
+    // Not by `output::print`, which may remove escape sequences that the files contain.
     io::stdout().lock().write_all(&patch.text).context("failed to write the patch")
 }
 

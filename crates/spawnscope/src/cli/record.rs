@@ -37,8 +37,8 @@ use crate::signals::Signals;
 use crate::units;
 
 pub fn run(arguments: &RecordArguments) -> Result<Status> {
-    // Signals are caught once for all runs. Otherwise, the next run would treat the signals that
-    // are blocked now as blocked by our caller.
+    // Signals are caught once for all runs, because catching blocks them: the next run would take
+    // them for signals that the caller of spawnscope blocked, and the command would inherit that.
     let signals = Signals::catch().context("failed to catch signals")?;
     match arguments.runs {
         Some(runs) => record_runs(arguments, runs, &signals),
@@ -191,22 +191,21 @@ fn hold_command(
     Ok(Some(held))
 }
 
-/// Attaches the collector, and measures the machine's constants meanwhile; with `--all`, before
-/// that, because the measurement would be recorded.
+/// Attaches the collector. The machine's constants are measured meanwhile. With `--all`, they are
+/// measured before, because the collector would record the measurement.
 fn attach_and_calibrate(
     arguments: &RecordArguments,
     held: Option<&HeldCommand>,
     memory_plan: MemoryPlan,
 ) -> Result<(Box<dyn Collector>, Vec<Calibration>)> {
-    // Without a process to measure in, the constants are unknown, but the rest of the recording is
-    // not affected.
+    // Failures are ignored here: what cannot be measured is unknown, and the rest of the recording
+    // is not affected.
     let mut calibrator = Calibrator::start().ok();
     let before = calibrator.take_if(|_| arguments.all).map(Calibrator::finish);
     let unrecorded = UnrecordedCall::measure();
     let collector = attach(arguments, held, memory_plan)?;
     let meanwhile = calibrator.map(Calibrator::finish);
     let mut calibration = before.or(meanwhile).unwrap_or_default();
-    // If this fails, the cost is unknown, but the rest of the recording is not affected.
     let _ = collector.as_followed(&mut || calibration.extend(unrecorded.compare()));
     calibration.extend(recorded_launches(|launch| collector.as_followed(launch).is_ok()));
     Ok((collector, calibration))
@@ -271,7 +270,7 @@ fn open_ring(arguments: &RecordArguments, owner: Option<&Owner>) -> Result<Optio
     Ok(Some(ring))
 }
 
-/// Makes git ignore a default recording. If the list cannot be written, there is no message.
+/// Makes git ignore a recording with the default name. Failures are not reported.
 fn keep_out_of_git(arguments: &RecordArguments, owner: Option<&Owner>) {
     let default = Path::new(DEFAULT_FILE);
     let pattern = match arguments.runs {
@@ -404,7 +403,7 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
     })
 }
 
-/// Prints why the recording is not whole, or cannot be moved yet.
+/// Prints why the recording is incomplete, or which file must stay next to it.
 fn print_incomplete(arguments: &RecordArguments, outcome: &Outcome, written: &Result<FinishedFiles, RecordError>) {
     match written {
         Err(error) if !outcome.has_failed => {

@@ -68,7 +68,8 @@ pub fn run_worker(setting: &str) -> Result<()> {
     serve::serve(setting).context("failed to run a worker process of `bench`")
 }
 
-/// Checks that a page can be written. A report of minutes ago, as JSON, is not replaced by one.
+/// Checks that a page can be written, and that it does not replace a JSON report, which may have
+/// taken minutes.
 fn claim_page(path: &Path) -> Result<OutputFile> {
     let suggests_json = path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("json"));
     if suggests_json || is_json(path) {

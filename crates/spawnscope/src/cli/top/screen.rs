@@ -1,6 +1,6 @@
 //! Switches the terminal to raw mode and the alternate screen while `top` draws on it, and back.
 //! The terminal is opened as /dev/tty, because standard output may be redirected for the command.
-//! `SilencedStreams` keeps the command from writing to the terminal.
+//! `SilencedStreams` keeps the command from using the terminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, stderr, stdin, stdout};
@@ -105,6 +105,7 @@ pub struct SilencedStreams {
 }
 
 impl SilencedStreams {
+    /// If there is a command, replaces the streams that are terminals by /dev/null.
     pub fn silence(has_command: bool) -> Result<SilencedStreams> {
         let mut streams = SilencedStreams { stdin: None, stdout: None, stderr: None };
         if !has_command {

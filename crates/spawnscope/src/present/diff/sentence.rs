@@ -5,17 +5,18 @@ use crate::analyze::compare::diff::{ChangeKind, Count, CountChange, Diff, Row, T
 use crate::event::Nanos;
 use crate::present::{text, units};
 
+/// Maximum number of changes that the sentence names.
 const MAX_NAMED: usize = 3;
 const TIME_UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
 /// Returns the sentence: what happened to the wall, and the largest changes.
 pub(super) fn first_sentence(diff: &Diff) -> String {
-    let causes = causes(diff);
+    let changes = largest_changes(diff);
     let wall = wall(diff);
-    if causes.is_empty() {
+    if changes.is_empty() {
         return format!("{wall}: no launch was added, removed or changed");
     }
-    format!("{wall}: {}", causes.join(", "))
+    format!("{wall}: {}", changes.join(", "))
 }
 
 fn wall(diff: &Diff) -> String {
@@ -31,19 +32,19 @@ fn wall(diff: &Diff) -> String {
 }
 
 /// Returns the largest changes. Changes of the same program at the same script line are added up.
-fn causes(diff: &Diff) -> Vec<String> {
-    let mut causes: Vec<(&Row, CountChange)> = Vec::new();
+fn largest_changes(diff: &Diff) -> Vec<String> {
+    let mut largest: Vec<(&Row, CountChange)> = Vec::new();
     for row in diff.rows.iter().filter(|row| row.kind != ChangeKind::Same) {
         let label = line_label(row);
         let mut alike =
-            causes.iter_mut().filter(|(other, _)| other.command == row.command && line_label(other) == label);
+            largest.iter_mut().filter(|(other, _)| other.command == row.command && line_label(other) == label);
         if let Some((_, sum)) = alike.next() {
             *sum = add_changes(sum, &row.count);
-        } else if causes.len() < MAX_NAMED {
-            causes.push((row, row.count));
+        } else if largest.len() < MAX_NAMED {
+            largest.push((row, row.count));
         }
     }
-    causes.iter().map(|(row, count)| cause(row, count)).collect()
+    largest.iter().map(|(row, count)| clause(row, count)).collect()
 }
 
 fn add_changes(sum: &CountChange, more: &CountChange) -> CountChange {
@@ -54,7 +55,7 @@ fn add_counts(sum: Count, more: Count) -> Count {
     Count { low: sum.low + more.low, median: sum.median + more.median, high: sum.high + more.high }
 }
 
-fn cause(row: &Row, change: &CountChange) -> String {
+fn clause(row: &Row, change: &CountChange) -> String {
     let command = text::escape(&row.command);
     let at = line_label(row).map(|label| format!(" at {label}")).unwrap_or_default();
     if change.before == change.after {
@@ -132,8 +133,8 @@ pub(in crate::present) fn with_margin(value: f64, margin: f64) -> String {
     // Three digits, as in other times.
     let decimals = match largest / length {
         _ if length == 1.0 => 0,
-        digits if digits >= 99.95 => 0,
-        digits if digits >= 9.995 => 1,
+        shown if shown >= 99.95 => 0,
+        shown if shown >= 9.995 => 1,
         _ => 2,
     };
     format!("{sign}{value:.decimals$} {unit} \u{b1} {margin:.decimals$}")
