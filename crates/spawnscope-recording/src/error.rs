@@ -14,7 +14,7 @@ use rusqlite::ffi;
 pub enum RecordError {
     #[error("no recording at {}: {}", path.display(), match numbered {
         Some(numbered) => format!("did you mean {}?", numbered.display()),
-        None => "create one with `spawnscope record -- COMMAND`".to_owned(),
+        None => "create one with `spawnscope record -- CMD`".to_owned(),
     })]
     Missing {
         path: PathBuf,

@@ -72,10 +72,10 @@ intervals. With one on each side, changes in times may be noise.";
 
 #[derive(Debug, Args)]
 pub struct DiffArguments {
-    /// The older recordings; without `--`, one older and one newer recording; - is standard input
+    /// The older recordings, or one older and one newer recording; - is standard input
     #[arg(value_name = "BEFORE", required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
     pub before: Vec<PathBuf>,
-    /// The newer recordings
+    /// The newer recordings, if there are several on a side
     #[arg(value_name = "AFTER", last = true, num_args = 1.., value_hint = ValueHint::FilePath)]
     pub after: Vec<PathBuf>,
     #[command(flatten)]
@@ -87,7 +87,7 @@ pub struct DiffArguments {
     /// first; 0 prints all [default: 10]
     #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
     pub top: Option<usize>,
-    /// Separate launches of one program from one line by their arguments
+    /// Group launches by program, line and arguments, not only by program and line
     #[arg(long)]
     pub unfold: bool,
     /// Also write a page for a browser: the tables and the flame graph of the difference, in one

@@ -1,4 +1,4 @@
-//! `spawnscope import`: makes a recording of a log that another tool wrote, here or on another
+//! `spawnscope import`: makes a recording from a log that another tool wrote, here or on another
 //! machine.
 
 use std::path::PathBuf;

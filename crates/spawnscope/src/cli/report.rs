@@ -154,7 +154,7 @@ Examples:
   spawnscope report --by args       # same program, same arguments
   spawnscope report --by subcommand  # git log, git show: a row each
   spawnscope report --by label:target  # launches by build target
-  spawnscope report --labels out/.ninja_log  # launches by step of ninja
+  spawnscope report --labels out/.ninja_log  # launches by ninja's steps
   spawnscope report --by label:test  # what each test launches
   spawnscope report --by command --top 0  # every command
   spawnscope report --from 12.5 --to 20  # only these seconds
@@ -171,9 +171,8 @@ pub struct ReportArguments {
     /// report with this table
     #[arg(long, value_parser = named(GROUPINGS.iter().map(|grouping| (grouping.name, grouping.about, grouping.by))))]
     pub by: Option<GroupBy>,
-    /// A build tool's own log, whose names of steps the launches get: .ninja_log, cargo's page of
-    /// --timings or log of -Zbuild-analysis, Bazel's profile. Without --by, the table is by
-    /// label:target
+    /// Label launches with the build steps that a build tool logged: .ninja_log, cargo's --timings
+    /// page or -Zbuild-analysis log, or Bazel's profile. Without --by, the table is by label:target
     #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath)]
     pub labels: Vec<PathBuf>,
     /// Number of table rows to print, most expensive first; 0 prints all [default: 15]. If --top is

@@ -36,7 +36,7 @@ Examples:
   spawnscope flame -o build.svg ci.db     # draw a flame graph
   spawnscope html -o build.html ci.db     # write a page to share
   spawnscope export --format perfetto -o t.pftrace  # for ui.perfetto.dev
-  spawnscope import strace.log            # a recording of a log of strace
+  spawnscope import strace.log            # make a recording from a log
   spawnscope shell                        # why a shell starts slowly
   spawnscope hold --match cc1 -- make     # stop cc1 so that gdb can attach
   spawnscope accel -- make                # skip shells that are not needed
@@ -58,7 +58,7 @@ pub enum Verb {
     /// running.
     #[command(after_help = args::record::EXAMPLES)]
     Record(RecordArguments),
-    /// Make a recording of a log that another tool wrote
+    /// Make a recording from a log that another tool wrote
     ///
     /// Reads what `strace -f`, `perf script`, `trace-cmd report`, ftrace or macOS's eslogger has
     /// logged, here or on another machine, so that `report`, `advise`, `tree` and all other verbs
@@ -126,7 +126,7 @@ pub enum Verb {
     /// above it.
     #[command(after_help = flame::EXAMPLES)]
     Flame(flame::FlameArguments),
-    /// Write a page with the whole report, to look at in a browser and to share
+    /// Write the whole report as a page, to open in a browser or to share
     ///
     /// One file, which works offline: the verdict, a timeline of all launches with the critical
     /// path, advice, tables, flame graphs and waits. It contains the arguments and working

@@ -131,11 +131,10 @@ Examples:
   spawnscope accel --no-in-place -- ./unpack.sh
   spawnscope accel --open-files 1024 -- ./old-daemon
 
-If /bin/sh is dash, which normally stays as a process between a program and its
-command, skipping it can be noticed. The command's parent is the program itself.
-If a signal kills the command or the whole group, the program can see another
-status than with dash; the guide to accel lists the cases.
---strict keeps dash.
+If /bin/sh is dash, it normally stays as a process between a program and its
+command, so a program can notice that dash is skipped: the command's parent is
+the program itself, and if a signal kills the command or the whole group, the
+status can differ. The guide to accel lists the cases. --strict keeps dash.
 
 Whatever is not proven to behave the same goes to the shell. SPAWNSCOPE_ACCEL=0
 in the environment of a program switches the library off.

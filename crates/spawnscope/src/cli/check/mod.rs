@@ -124,7 +124,8 @@ pub struct BudgetArguments {
     /// At most N failed execs
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, allow_negative_numbers = true, value_parser = parse_count)]
     pub max_failed_execs: Option<u64>,
-    /// At most this share of the wall time for launch tax on the critical path, such as 20%
+    /// At most this share of the wall time for start-up (launch tax) on the critical path, such as
+    /// 20%
     #[arg(long, value_name = "SHARE", value_hint = ValueHint::Other)]
     pub max_critical_tax: Option<String>,
     /// At most this wall time, such as 2s or 800ms
