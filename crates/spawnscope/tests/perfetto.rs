@@ -1,7 +1,7 @@
-//! Checks our traces with Perfetto's own classes, through `perfetto_check.py`. The need is
-//! `perfetto`.
+//! Checks exported traces with Perfetto's own classes, through `perfetto_check.py`. The tests need
+//! these classes (`Perfetto`).
 
-#![expect(clippy::unwrap_used, reason = "the builder of recordings: a panic is the failure")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 #[expect(dead_code, reason = "shared with the analysis tests, which use the rest")]
 #[path = "../../spawnscope-analyze/tests/analysis/builder.rs"]

@@ -11,20 +11,18 @@ use crate::tree::{Tree, diagnose, expect, expect_finding, expect_nothing, usual_
 
 fn repository() -> Tree {
     let tree = Tree::new();
-    let initialised = Command::new("git")
-        .args(["init", "-q"])
-        .current_dir(tree.root())
-        .env("HOME", tree.root())
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .status();
-    assert!(initialised.unwrap().success());
+    git(&tree, &["init", "-q"]);
     tree
 }
 
-fn configure(tree: &Tree, key: &str, value: &str) {
+fn git(tree: &Tree, arguments: &[&str]) {
     let mut git = Command::new("git");
-    git.args(["config", key, value]).current_dir(tree.root()).env("HOME", tree.root());
+    git.args(arguments).current_dir(tree.root()).env("HOME", tree.root()).env("GIT_CONFIG_NOSYSTEM", "1");
     assert!(git.status().unwrap().success());
+}
+
+fn configure(tree: &Tree, key: &str, value: &str) {
+    git(tree, &["config", key, value]);
 }
 
 #[test]
@@ -61,9 +59,7 @@ fn a_slow_git_status_is_reported_without_blaming_its_monitor() {
     let tree = repository().file("monitor", "#!/bin/sh\nexit 1\n").mode("monitor", 0o755);
     configure(&tree, "core.fsmonitor", tree.root().join("monitor").to_str().unwrap());
     let tree = tree.file("file", "text\n").file(".gitattributes", "file filter=slow\n");
-    let mut git = Command::new("git");
-    git.args(["add", "file"]).current_dir(tree.root()).env("HOME", tree.root());
-    assert!(git.status().unwrap().success());
+    git(&tree, &["add", "file"]);
     configure(&tree, "filter.slow.clean", "sleep 60");
     // The size is unchanged, so that git must run the filter to see the change.
     let tree = tree.file("file", "TEXT\n");

@@ -1,4 +1,4 @@
-//! Fuzzes the import of macOS's eslogger, whose format may change.
+//! Fuzzes the import of the logs of macOS's eslogger, whose format may change.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

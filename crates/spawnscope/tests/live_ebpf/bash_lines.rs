@@ -21,7 +21,7 @@ live_test! {
 }
 
 /// All these checks; `suites.rs` makes them with other versions of bash.
-pub const SHAPES: [fn(&Shell); 8] =
+pub const CHECKS: [fn(&Shell); 8] =
     [functions, forks, compounds, evaluations, traps, without_file, startup_file, recursion];
 
 fn bash() -> Shell {

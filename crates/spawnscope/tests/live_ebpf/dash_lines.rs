@@ -17,7 +17,7 @@ live_test! {
 }
 
 /// All these checks; `suites.rs` makes them with other versions of dash.
-pub const SHAPES: [fn(&Shell); 5] = [commands, subshells, functions, other_texts, without_file];
+pub const CHECKS: [fn(&Shell); 5] = [commands, subshells, functions, other_texts, without_file];
 
 fn dash() -> Shell {
     Shell::installed("dash")

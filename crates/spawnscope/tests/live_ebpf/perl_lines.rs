@@ -15,7 +15,7 @@ live_test! {
 }
 
 /// All these checks; `suites.rs` makes them with other versions of Perl.
-pub const SHAPES: [fn(&Shell); 4] = [statements, functions, evaluated, command_line];
+pub const CHECKS: [fn(&Shell); 4] = [statements, functions, evaluated, command_line];
 
 fn perl() -> Shell {
     Shell::installed("perl")

@@ -1,9 +1,10 @@
-//! Shells, makes and Perls of Debian's suites, from bash 5.1 to 5.3, dash 0.5.11 to 0.5.12 and zsh
-//! 5.8 to 5.9, each in its own root directory: every script has its lines, or none at all.
-//! `SPAWNSCOPE_TEST_BASHES` lists further bashes, separated by colons. The suites' Pythons are in
-//! `python_lines`.
+//! Repeats the checks of script lines with the shells, makes and Perls of Debian's suites, each in
+//! its own root directory: bash 5.1 to 5.3, dash 0.5.11 to 0.5.12, and zsh 5.8 to 5.9. A version
+//! that is known has all lines, another one has none. `SPAWNSCOPE_TEST_BASHES` lists further
+//! bashes, separated by colons. The suites' Pythons are in `python_lines`.
 
 use crate::support::chains::{Shell, chain_of, labelled_chains};
+use crate::support::needs::KNOWN_MAKES;
 use crate::support::roots::Root;
 use crate::support::run::Record;
 use crate::support::workloads::word;
@@ -25,7 +26,7 @@ fn the_bash_of_every_suite_has_its_lines() {
     for bash in std::env::split_paths(&listed).filter(|path| path.is_absolute()) {
         println!("{}", bash.display());
         let bash = Shell::installed(&bash);
-        bash_lines::SHAPES.iter().for_each(|shape| shape(&bash));
+        bash_lines::CHECKS.iter().for_each(|check| check(&bash));
     }
     for root in Root::all() {
         let printed = root.run(["/bin/bash", "-c", BASH_VERSION]).expect_code(0).output();
@@ -34,7 +35,7 @@ fn the_bash_of_every_suite_has_its_lines() {
         println!("{}: bash {major}.{minor}", root.suite);
         let bash = Shell::in_root(root, "/bin/bash");
         if version <= LATEST_BASH {
-            bash_lines::SHAPES.iter().for_each(|shape| shape(&bash));
+            bash_lines::CHECKS.iter().for_each(|check| check(&bash));
         } else {
             assert!(!has_lines(&bash), "{bash}");
         }
@@ -50,7 +51,7 @@ fn a_static_bash_exports_nothing_and_has_no_lines() {
     }
 }
 
-/// The dash of sid may be a new version, which is unknown if the recorder cannot run it.
+/// The dash of sid may be a new version whose calibration fails. Then it has no lines.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Roots)]
 fn the_dash_of_every_suite_has_its_lines() {
@@ -59,7 +60,7 @@ fn the_dash_of_every_suite_has_its_lines() {
         let is_known = root.suite != "sid" || has_lines(&dash);
         println!("{}: {}", root.suite, if is_known { "known" } else { "not known" });
         if is_known {
-            dash_lines::SHAPES.iter().for_each(|shape| shape(&dash));
+            dash_lines::CHECKS.iter().for_each(|check| check(&dash));
         }
     }
 }
@@ -70,7 +71,7 @@ fn the_busybox_of_every_suite_has_the_lines_of_its_shell() {
     for root in Root::all() {
         println!("{}", root.suite);
         let ash = Shell::in_root(root, "/bin/ash");
-        dash_lines::SHAPES.iter().for_each(|shape| shape(&ash));
+        dash_lines::CHECKS.iter().for_each(|check| check(&ash));
     }
 }
 
@@ -80,7 +81,7 @@ fn the_zsh_of_every_suite_has_its_lines() {
     for root in Root::all() {
         println!("{}", root.suite);
         let zsh = Shell::in_root(root, "/bin/zsh");
-        zsh_lines::SHAPES.iter().for_each(|shape| shape(&zsh));
+        zsh_lines::CHECKS.iter().for_each(|check| check(&zsh));
     }
 }
 
@@ -94,7 +95,7 @@ fn the_perl_of_every_suite_has_its_lines() {
         println!("{}: perl {printed}", root.suite);
         let minor = printed.split_once('.').and_then(|(_, rest)| rest.get(..3)?.parse().ok());
         if minor.is_some_and(|minor: u32| minor <= LATEST_PERL) {
-            perl_lines::SHAPES.iter().for_each(|shape| shape(&perl));
+            perl_lines::CHECKS.iter().for_each(|check| check(&perl));
         } else {
             let record = Record::new();
             let script = format!("system '{}', 'own'", word("tiny"));
@@ -104,7 +105,7 @@ fn the_perl_of_every_suite_has_its_lines() {
     }
 }
 
-/// An unknown version has no lines.
+/// Only sid may have an unknown version.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Roots)]
 fn the_make_of_every_suite_has_its_lines() {
@@ -113,7 +114,7 @@ fn the_make_of_every_suite_has_its_lines() {
         let printed = make.run(&["--version"]).expect_code(0).output();
         let version = printed.lines().next().unwrap_or_default();
         println!("{}: {version}", root.suite);
-        if ["GNU Make 4.3", "GNU Make 4.4.1"].contains(&version) {
+        if KNOWN_MAKES.contains(&version) {
             make_lines::recipes_in_a_root(&make);
         } else {
             assert_eq!(root.suite, "sid", "{version}");

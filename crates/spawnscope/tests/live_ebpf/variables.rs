@@ -1,15 +1,14 @@
 //! Labels from the few environment variables that are recorded; no other part of an environment is
 //! recorded.
 
-use std::fs;
 use std::path::Path;
 
-use crate::support::recording::read;
+use crate::support::recording::{contains, read};
 use crate::support::run::{Record, run};
 use crate::support::{apply, live_test};
 
-/// A Python script that sets variables as pytest does, besides secrets. Its first argument is the
-/// size in bytes of another variable, which makes the environment large.
+/// A Python script that sets variables as pytest does, and one with a secret. Its first argument is
+/// the size in bytes of a variable that makes the environment large.
 const SUITE: &str = r#"
 import os, subprocess, sys
 os.environ["AAA_FILLER"] = "b" * int(sys.argv[1])
@@ -19,11 +18,6 @@ subprocess.run(["/bin/sh", "-c", "/bin/true; /bin/true; :"], check=True)
 del os.environ["PYTEST_CURRENT_TEST"]
 subprocess.run(["/bin/true"], check=True)
 "#;
-
-fn contains(file: &Path, text: &str) -> bool {
-    let bytes = fs::read(file).expect("the recording");
-    bytes.windows(text.len()).any(|part| part == text.as_bytes())
-}
 
 /// Returns the number of launches of each test.
 fn counts_by_test(file: &Path) -> Vec<(String, u64)> {
@@ -56,7 +50,7 @@ fn launches_have_the_name_of_their_test_and_no_secret_is_recorded() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn no_environment_is_recorded_below_other_programs() {
+fn without_a_build_tool_no_environment_is_recorded() {
     let record = Record::new().flags(&["-q"]);
     let command = ["/bin/sh", "-c", "/bin/true; :"];
     run(record.command(command).env("CARGO_PKG_NAME", "inherited")).expect_code(0);

@@ -19,7 +19,7 @@ live_test! {
 }
 
 /// All these checks; `suites.rs` makes them with other versions of zsh.
-pub const SHAPES: [fn(&Shell); 6] = [functions, forks, evaluations, traps, startup_file, recursion];
+pub const CHECKS: [fn(&Shell); 6] = [functions, forks, evaluations, traps, startup_file, recursion];
 
 fn zsh() -> Shell {
     Shell::installed("zsh")

@@ -8,8 +8,8 @@ mod support;
 mod behaviour;
 mod compared;
 mod containers;
-// A test of the eBPF collector: only when the setup of a forked dash ends differs. Both collectors
-// read interpreters by the same code.
+// Tests of the eBPF collector, too, because both collectors read interpreters by the same code.
+// They differ only in when the setup of a forked dash ends.
 #[path = "../live_ebpf/dash_lines.rs"]
 #[expect(dead_code, reason = "the shells of other Debian releases are tested with eBPF only")]
 mod dash_lines;

@@ -1,5 +1,5 @@
-//! A build that runs new binaries while a scanner runs: its waits are reported with the name of the
-//! daemon.
+//! Records a build that runs new binaries while a scanner checks them. The report names the scanner
+//! that the build waited for.
 
 use std::path::Path;
 

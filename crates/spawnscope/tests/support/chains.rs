@@ -88,7 +88,7 @@ fn plain_label(after: &str) -> Option<&str> {
     (end > 0 && !label[end..].starts_with(['"', '$'])).then(|| &label[..end])
 }
 
-/// A shell that runs the scripts of a test.
+/// A shell, or a Perl or make, that runs the scripts of a test.
 pub struct Shell {
     program: PathBuf,
     root: Option<Root>,

@@ -1,4 +1,4 @@
-//! Requirements of live tests on the machine: how to check each, and whether it may be missing.
+//! What live tests need of the machine: how each need is checked, and whether it may be unmet.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -12,13 +12,16 @@ use super::{roots, workloads};
 /// Names the needs that must be met, separated by commas. A test that lacks one of them fails.
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 
-/// Names the slow needs whose tests are run, separated by commas, and no other tests. Without it,
-/// tests with slow needs are ignored.
+/// Names slow needs, separated by commas. Then only tests with one of these needs are run. Without
+/// this variable, tests with slow needs are ignored.
 const SLOW: &str = "SPAWNSCOPE_TEST_SLOW";
 
 /// The variable that is set if the machine is a guest for these tests only
 /// (`scripts/kernel-matrix/init`).
 const DISPOSABLE: &str = "SPAWNSCOPE_TEST_DISPOSABLE";
+
+/// The makes whose structures are known.
+pub const KNOWN_MAKES: [&str; 3] = ["GNU Make 4.3", "GNU Make 4.4", "GNU Make 4.4.1"];
 
 /// Needs of tests in other crates and in Python, which `SPAWNSCOPE_TEST_REQUIRE` may also name.
 const OTHER_NEEDS: [&str; 3] = ["root", "sharedmemory", "pidfdgroup"];
@@ -75,7 +78,7 @@ needs! {
     Zsh,
     /// fish, whose start-up is examined.
     Fish,
-    /// A GNU make whose lines are known, 4.3 or 4.4.
+    /// A GNU make whose structures are known, 4.3 or 4.4.
     Make,
     /// Node.js, for workloads in it.
     Node,
@@ -211,8 +214,8 @@ fn is_slow_selected(need: Need) -> bool {
     std::env::var(SLOW).is_ok_and(|names| names.split(',').any(|name| name == need.name()))
 }
 
-/// Whether a test with these needs is run, or at least reported as ignored: if slow needs are
-/// named, only their tests are.
+/// Whether a test with these needs is run or reported as ignored. If slow needs are named, that is
+/// only the case for their tests.
 pub fn is_selected(needs: &[Need]) -> bool {
     std::env::var_os(SLOW).is_none() || needs.iter().any(|need| SLOW_NEEDS.contains(need) && is_slow_selected(*need))
 }
@@ -271,17 +274,16 @@ fn check_ebpf() -> Result<(), String> {
         .ok_or("no CapEff in /proc/self/status")?;
     let [sys_admin, bpf, perfmon] =
         [CAP_SYS_ADMIN, CAP_BPF, CAP_PERFMON].map(|capability: u32| effective & (1 << capability) != 0);
-    ok_if(sys_admin || (bpf && perfmon), || "not root, and neither CAP_BPF nor CAP_PERFMON".into())
+    ok_if(sys_admin || (bpf && perfmon), || "neither CAP_SYS_ADMIN, nor both CAP_BPF and CAP_PERFMON".into())
 }
 
-/// Checks that the structures of the make in PATH are known.
+/// Checks the version of the make in PATH.
 fn check_make() -> Result<(), String> {
     let output = Command::new("make").arg("--version").output();
     let output = output.map_err(|error| format!("make: {error}"))?;
     let printed = String::from_utf8_lossy(&output.stdout);
     let version = printed.lines().next().unwrap_or("no version");
-    let is_known = ["GNU Make 4.3", "GNU Make 4.4", "GNU Make 4.4.1"].contains(&version);
-    ok_if(is_known, || version.to_owned())
+    ok_if(KNOWN_MAKES.contains(&version), || version.to_owned())
 }
 
 /// Tries to trace a process that the tracing thread did not start.
@@ -305,7 +307,7 @@ fn check_ptrace() -> Result<(), String> {
     }
 }
 
-/// Writes the present value of a setting.
+/// Checks that a setting can be written, by writing its present value.
 fn check_can_be_set(file: &str) -> Result<(), String> {
     let written = std::fs::read(file).and_then(|level| std::fs::write(file, level));
     written.map_err(|error| format!("{file}: {error}"))
@@ -330,12 +332,12 @@ fn check_fuse() -> Result<(), String> {
     check_succeeds(command.arg(mount_point.path()))
 }
 
-/// Checks that a script has completed a directory.
+/// Checks that a script has filled a directory. The script then creates the file `complete`.
 fn check_is_complete(directory: &Path, script: &str) -> Result<(), String> {
     ok_if(directory.join("complete").exists(), || format!("{} is not complete: run {script}", directory.display()))
 }
 
-/// Checks for x86-64 only, where no further package is needed to compile 32-bit programs.
+/// Runs the workload, which can be compiled without a 32-bit C library because it uses none.
 fn check_32_bit() -> Result<(), String> {
     if !cfg!(target_arch = "x86_64") {
         return Err("the workload makes x86 system calls only".to_owned());

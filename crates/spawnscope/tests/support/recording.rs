@@ -14,6 +14,12 @@ pub fn read(verb: &[&str], file: &Path) -> Finished {
     spawnscope(verb.iter().map(OsStr::new).chain([file.as_os_str()])).expect_code(0)
 }
 
+/// Whether a text is anywhere in the file of a recording.
+pub fn contains(file: &Path, text: &str) -> bool {
+    let bytes = std::fs::read(file).expect("the recording");
+    bytes.windows(text.len()).any(|part| part == text.as_bytes())
+}
+
 /// Returns the report of a recording, as JSON.
 pub fn report(file: &Path) -> Value {
     let report = read(&["report", "--json"], file).json();
