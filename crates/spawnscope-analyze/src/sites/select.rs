@@ -63,8 +63,7 @@ impl Selector {
     /// Parses a selector.
     ///
     /// # Errors
-    /// Fails when a term is empty, has an invalid pattern or range of lines, or starts with an
-    /// unknown key.
+    /// Fails when a term is empty or invalid, or starts with an unknown key.
     pub fn parse(text: &str) -> Result<Selector, SelectError> {
         let terms: Result<Vec<Term>, SelectError> = text.split(',').map(|term| Term::parse(term, text)).collect();
         Ok(Selector { text: text.to_owned(), terms: terms? })
