@@ -71,13 +71,7 @@ impl Trace {
         // `all` includes the functions of prompts, since fish 4.
         let traced = observes.then(|| ["/usr/bin/env", "fish_trace=all"].map(OsString::from));
         let options = [option("debug-output", &self.trace), option("profile-startup", &self.profile)];
-        traced
-            .into_iter()
-            .flatten()
-            .chain([words[0].clone()])
-            .chain(options)
-            .chain(words[1..].iter().cloned())
-            .collect()
+        [traced.as_slice().as_flattened(), &words[..1], &options, &words[1..]].concat()
     }
 
     /// Whether fish executes its start-up files, and none of them asks for input.

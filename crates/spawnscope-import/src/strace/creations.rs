@@ -66,12 +66,8 @@ impl Tracker {
             let created = self.events.first().map_or(task.now, |event| event.at).min(task.now);
             self.events.push(Event { at: created, launch, task: task.id, kind });
         }
-        self.creating.iter_mut().filter(|tid| **tid == from).for_each(|tid| *tid = to);
-        self.held
-            .values_mut()
-            .flat_map(|held| &mut held.creators)
-            .filter(|tid| **tid == from)
-            .for_each(|tid| *tid = to);
+        let creators = self.held.values_mut().flat_map(|held| &mut held.creators);
+        creators.chain(&mut self.creating).filter(|tid| **tid == from).for_each(|tid| *tid = to);
         self.tasks.insert(to, task);
     }
 

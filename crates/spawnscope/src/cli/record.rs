@@ -246,10 +246,9 @@ fn create_recorder(
     header: &Header,
     options: &WriterOptions,
 ) -> Result<Recorder> {
-    let user = options.owner.as_ref().map(|owner| owner.uid);
     let created = Recorder::create(file, header, redaction(arguments), options);
     // The error names the file and what failed.
-    let Some(user) = user else { return Ok(created?) };
+    let Some(user) = options.owner.as_ref().map(|owner| owner.uid) else { return Ok(created?) };
     created.with_context(|| {
         format!(
             "failed to create the recording as user {user}, which the command runs as (choose another path with -o)"

@@ -112,13 +112,12 @@ fn elf_obstacle(file: &File, Head { header, segments }: &Head) -> Option<Obstacl
         return Some(Obstacle::Foreign);
     }
     let moved: [Segment; SEGMENTS_MAX];
-    let segments = match header.e_phoff == size_of::<Header>() as u64 {
-        true => segments,
+    let segments = if header.e_phoff == size_of::<Header>() as u64 {
+        segments
+    } else {
         // patchelf moves the table.
-        false => {
-            moved = file.read(header.e_phoff)?;
-            &moved
-        }
+        moved = file.read(header.e_phoff)?;
+        &moved
     };
     let segments = segments.get(..usize::from(header.e_phnum))?;
     let segment = |kind| segments.iter().find(|segment| segment.p_type == kind);

@@ -68,8 +68,7 @@ pub fn run_worker(setting: &str) -> Result<()> {
     serve::serve(setting).context("failed to run a worker process of `bench`")
 }
 
-/// Checks that a page can be written, and that it does not replace a JSON report, which may have
-/// taken minutes.
+/// Checks that a page can be written, and that it does not replace a JSON report.
 fn claim_page(path: &Path) -> Result<OutputFile> {
     let suggests_json = path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("json"));
     if suggests_json || is_json(path) {
@@ -113,11 +112,10 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Be
     let default = if arguments.quick { DEFAULT_QUICK_TIME } else { DEFAULT_TIME };
     let time = arguments.seconds.unwrap_or(default);
     interrupt::catch()?;
-    let quick = arguments.quick;
-    let effort = Effort { quick, time };
+    let effort = Effort { quick: arguments.quick, time };
     let progress = Progress::new(chosen.len());
     let context = ExperimentContext::prepare(effort, arguments.max, &progress)?;
-    let mut report = BenchReport::new(Machine::read(), quick);
+    let mut report = BenchReport::new(Machine::read(), arguments.quick);
     report.seconds = Some(time.as_secs_f64());
     let mut shown = show(&progress, table_width, |width| present::machine(&report.machine, width));
     for (number, experiment) in chosen.iter().enumerate() {

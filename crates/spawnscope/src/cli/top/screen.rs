@@ -113,26 +113,21 @@ impl SilencedStreams {
         }
         let failure = "failed to keep the command's output off the screen";
         let dev_null = OpenOptions::new().read(true).write(true).open("/dev/null").context(failure)?;
-        streams.stdin = duplicate_if_terminal(stdin()).context(failure)?;
-        streams.stdout = duplicate_if_terminal(stdout()).context(failure)?;
-        streams.stderr = duplicate_if_terminal(stderr()).context(failure)?;
-        if streams.stdin.is_some() {
-            dup2_stdin(&dev_null).context(failure)?;
-        }
-        if streams.stdout.is_some() {
-            dup2_stdout(&dev_null).context(failure)?;
-        }
-        if streams.stderr.is_some() {
-            dup2_stderr(&dev_null).context(failure)?;
-        }
+        streams.stdin = replace_if_terminal(stdin(), || dup2_stdin(&dev_null)).context(failure)?;
+        streams.stdout = replace_if_terminal(stdout(), || dup2_stdout(&dev_null)).context(failure)?;
+        streams.stderr = replace_if_terminal(stderr(), || dup2_stderr(&dev_null)).context(failure)?;
         Ok(streams)
     }
 }
 
-/// Duplicates a stream if it is a terminal. The command does not inherit the duplicate.
-fn duplicate_if_terminal(stream: impl AsFd + IsTerminal) -> rustix::io::Result<Option<OwnedFd>> {
+/// Replaces a stream if it is a terminal. Returns a duplicate, which the command does not inherit.
+fn replace_if_terminal(
+    stream: impl AsFd + IsTerminal,
+    replace: impl FnOnce() -> rustix::io::Result<()>,
+) -> rustix::io::Result<Option<OwnedFd>> {
     let is_terminal = stream.is_terminal();
-    is_terminal.then(|| rustix::io::fcntl_dupfd_cloexec(stream, 3)).transpose()
+    let duplicate = is_terminal.then(|| rustix::io::fcntl_dupfd_cloexec(stream, 3)).transpose()?;
+    duplicate.map(|duplicate| replace().map(|()| duplicate)).transpose()
 }
 
 impl Drop for SilencedStreams {
