@@ -65,7 +65,8 @@ impl MakeRewrite {
             return refuse(format!("`{own}`: {} may print something else each time", name(unstable)));
         }
         // A value with a loop runs several commands wherever it is used.
-        match all.nth(1).filter(|_| bound_in(definition.value).next().is_none()) {
+        let is_fixed = has_only_constant_calls(definition.value) || bound_in(definition.value).next().is_some();
+        match all.nth(1).filter(|_| !is_fixed) {
             Some(_) => refuse(format!("`{own}` depends on where it is used")),
             None => Ok(()),
         }
@@ -181,6 +182,13 @@ pub(super) fn can_be(text: &[u8], command: &[u8]) -> bool {
         is_open = false;
     }
     is_open || rest.is_empty()
+}
+
+/// Whether make expands nothing in a value but calls of `$(shell)` with constant commands.
+fn has_only_constant_calls(value: &[u8]) -> bool {
+    let value = name(value).replace("$$", "");
+    let calls = ["$(shell ", "${shell "].iter().map(|call| value.matches(call).count());
+    calls.sum::<usize>() == value.matches('$').count()
 }
 
 /// Returns a text without quotes, and with single blanks.
@@ -341,6 +349,9 @@ mod tests {
         };
         assert_eq!(String::from_utf8(run(&edited)).unwrap(), "1 2 3 1 2 3\n");
         assert_eq!(run(&edited), run(looped));
+        let two = "V = a $(shell cat a1)-$(shell cat b1)\nall: ; @echo $(V) $(V)\n";
+        assert_eq!(of(two).unwrap(), two.replace("V =", "V :="));
+        assert_eq!(run(&of(two).unwrap()), run(two));
         for refused in [
             looped.replace("all:", "M = b1\nall:"),
             looped.replace("all:", "a1: ; touch $@\nall:"),

@@ -130,7 +130,8 @@ fn with_subshells(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<[u32; 2]> {
 fn jobs_of(context: &RuleContext<'_, '_>, all: &[u32]) -> u32 {
     let cpus = context.whatif.replay.cpus;
     let run = context.total_phase(all, Phase::Run).0 as f64;
-    let waiting = run - cpu_usage(context.whatif, all).iter().sum::<f64>();
+    // Stops for a tracer are no waits.
+    let waiting = run - cpu_usage(context.whatif, all).iter().sum::<f64>() * context.recording.max_slowdown();
     let share = 1.0 - waiting / context.spent_on(all).0.max(1) as f64;
     let most = MAX_WAITING.min(all.len() as u32).max(cpus);
     if share < MOSTLY { ((f64::from(cpus) / share.max(0.01)) as u32).min(most) } else { cpus }
