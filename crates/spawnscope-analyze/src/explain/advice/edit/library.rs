@@ -160,21 +160,19 @@ impl LibraryRewrite {
         let [modules, template] = row.code(self.language);
         let code = self.filled(template, launch)?;
         let used = if is_python { self.in_python(row, launch, text, code)? } else { self.in_perl(row, launch, code)? };
-        let needs_output = used.contains("sys.stderr");
-        let condition = self.condition(row, &pattern, launch)?;
-        let needs_os = is_python && condition.is_some() && !modules.split(' ').any(|module| module == "os");
-        let others = [needs_output.then_some("sys"), needs_os.then_some("os")];
-        let modules = modules.split_whitespace().chain(others.into_iter().flatten());
-        let mut splices = Vec::new();
-        for module in modules {
-            splices.extend(if is_python { python::import(text, module)? } else { perl::import(text, module) });
-        }
-        let original = name(&text[launch.range.clone()]);
-        let used = match condition {
-            Some(condition) if is_python => format!("({used} if {condition} else {original})"),
-            Some(condition) => format!("({condition} ? {used} : {original})"),
+        let used = match self.condition(row, &pattern, launch)? {
+            Some(condition) if is_python => {
+                format!("({used} if {condition} else {})", name(&text[launch.range.clone()]))
+            }
+            Some(condition) => format!("({condition} ? {used} : {})", name(&text[launch.range.clone()])),
             None => used,
         };
+        let others = [("os.path.", "os"), ("sys.stderr", "sys")].into_iter();
+        let others = others.filter(|(part, _)| is_python && used.contains(part)).map(|(_, module)| module);
+        let mut splices = Vec::new();
+        for module in modules.split_whitespace().chain(others).collect::<BTreeSet<_>>() {
+            splices.extend(if is_python { python::import(text, module)? } else { perl::import(text, module) });
+        }
         splices.push(splice(launch.range.clone(), used));
         Ok(splices)
     }
