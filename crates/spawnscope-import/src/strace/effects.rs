@@ -323,13 +323,21 @@ impl Process {
         let path = string(call.argument(path_index)).unwrap_or_default().bytes;
         let file = match call.has(b"O_DIRECTORY") || call.has(b"O_PATH") {
             true => self.absolute(&path).map(File::Directory),
-            false if self.exec.as_ref().is_some_and(|(_, executed)| executed.path == path) => Some(File::Program),
+            false if self.is_program(&path) => Some(File::Program),
             // A terminal or a named pipe may wait.
             false => (!path.starts_with(b"/dev/")).then_some(File::Other),
         };
         if let Some(file) = file {
             self.descriptors.open(descriptor, file, call.has(b"O_CLOEXEC"));
         }
+    }
+
+    /// Whether a path is that of the executed file. Python opens `/home/./script` for `./script`.
+    fn is_program(&self, path: &[u8]) -> bool {
+        let Some((_, executed)) = &self.exec else { return false };
+        let relative = executed.path.strip_prefix(b"./").unwrap_or(&executed.path);
+        let ends_alike = || path.strip_suffix(relative).is_some_and(|directory| directory.ends_with(b"/"));
+        executed.path == path || path.starts_with(b"/") && !relative.starts_with(b"/") && ends_alike()
     }
 
     /// Returns a path relative to the working directory as an absolute one. `None` if that

@@ -230,7 +230,14 @@ fn without_durations_calls_end_by_the_next_line_of_their_thread() {
 
 #[test]
 fn only_the_executed_file_names_an_interpreter() {
-    for (opened, argv) in [("./s", "[/bin/sh ./s]"), ("./other", "[./s]")] {
+    let cases = [
+        ("./s", "[/bin/sh ./s]"),
+        ("/d/./s", "[/bin/sh ./s]"),
+        ("/d/s", "[/bin/sh ./s]"),
+        ("/d/ss", "[./s]"),
+        ("./other", "[./s]"),
+    ];
+    for (opened, argv) in cases {
         let found = described(
             &r##"00:00:00.000000 execve("./s", ["./s"], NULL) = 0 <0.000001>
 00:00:00.000010 openat(AT_FDCWD, "OPENED", O_RDONLY) = 3 <0.000001>
