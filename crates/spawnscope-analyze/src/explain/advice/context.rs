@@ -26,6 +26,8 @@ use spawnscope_data::statistics::median;
 const MIN_SAVING_SHARE: f64 = 0.01;
 /// Advice is reported only if its saving also exceeds this duration.
 const MIN_SAVING: Nanos = Nanos(5_000_000);
+/// What launches that are a pattern must save instead: a short command may run often.
+const MIN_SAVING_OF_PATTERN: Nanos = Nanos(2_000_000);
 /// A fix whose saving is uncertain is worth a look if at least this share of the wall depends on
 /// its launches.
 pub(super) const DEPENDENT_SHARE: f64 = 0.1;
@@ -104,7 +106,11 @@ impl<'g, 'a> RuleContext<'g, 'a> {
 
     /// Returns the saving that advice must exceed.
     pub(super) fn min_saving(&self) -> Nanos {
-        Nanos((self.whatif.unrecorded().0 as f64 * MIN_SAVING_SHARE) as u64).max(MIN_SAVING)
+        self.min_share().max(MIN_SAVING)
+    }
+
+    fn min_share(&self) -> Nanos {
+        Nanos((self.whatif.unrecorded().0 as f64 * MIN_SAVING_SHARE) as u64)
     }
 
     /// Whether a saving exceeds the minimum.
@@ -130,7 +136,7 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         let certain = Nanos((least.0 as f64 * self.recording.max_slowdown()) as u64);
         let probable = Nanos(expected.0.midpoint(least.0));
         self.exceeds_minimum(certain)
-            || launches.len() >= MIN_REPETITIONS && self.exceeds_minimum(probable)
+            || launches.len() >= MIN_REPETITIONS && probable > self.min_share().max(MIN_SAVING_OF_PATTERN)
             || self.may_save(saving) && self.is_much(dependent)
     }
 
