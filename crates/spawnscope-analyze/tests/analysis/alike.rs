@@ -20,8 +20,8 @@ fn loop_of(rounds: u64) -> Recording {
     builder.recording
 }
 
-/// Returns the rows, with the program and the number of launches of each. Checks that each launch is
-/// in one row, with launches of the same program whose parents are in one row.
+/// Returns the rows, with the program and the number of launches of each. Checks that each launch
+/// is in one row, and that the launches of a row have one program and one row of parents.
 fn rows_of(recording: &Recording, limit: usize) -> (Rows, Vec<(String, usize)>) {
     let forest = Forest::build(recording);
     let rows = rows(&forest, &Callers::find(&forest, Detail::Line), limit);

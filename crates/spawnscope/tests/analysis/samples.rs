@@ -113,7 +113,7 @@ fn without_samples_the_error_explains_how_to_record_them() {
     let samples = assign_phases(&forest, &[], &[sample(TaskId(git.0), START + 1, stack)]);
     let waits = FlameOptions { weight: Weight::OffCpu, ..ON_CPU };
     let refused = sampled(&forest, &samples, waits).unwrap_err();
-    assert!(refused.to_string().contains("is of a wait"), "{refused}");
+    assert!(refused.to_string().contains("no sample of a wait"), "{refused}");
 }
 
 proptest! {
