@@ -217,6 +217,13 @@ fn every_budget_is_kept_at_its_limit_and_exceeded_above() {
 }
 
 #[test]
+fn a_fix_is_printed_once_for_several_budgets() {
+    let (_, text) = Directory::new().status(&["check", "--max-launches", "20", "--per-line", "9", "before.db"]);
+    let counts = ["do the work in the shell", "-> as above"].map(|part| text.matches(part).count());
+    assert_eq!(counts, [1, 2], "{text}");
+}
+
+#[test]
 fn noise_does_not_exceed_a_budget_for_time() {
     let directory = Directory::new();
     let files = directory.add_runs("run", BEFORE, &[128, 140, 126, 131, 133]);
@@ -234,8 +241,8 @@ fn a_baseline_limits_growth() {
     let (status, text) = directory.status(&["check", "--against", "after.db", "before.db"]);
     assert_eq!(status, 1);
     let text = unwrapped(&text);
-    let expected = "exceeded launches against baseline 21, budget 3 dirname: 10 launches more at relocate.sh:5";
-    assert_contains(&text, [expected]);
+    let expected = "exceeded launches against baseline 21, budget 3 dirname: 10 more launches at relocate.sh:5";
+    assert_contains(&text, [expected, "met forks without exec against baseline 0, budget 0"]);
     for (options, status) in [
         (&["--against", "before.db", "after.db"][..], 0),
         (&["--against", "after.db", "--tolerance", "18", "before.db"], 0),

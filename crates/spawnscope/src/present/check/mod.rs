@@ -15,20 +15,26 @@ use crate::present::diff;
 pub use github::github;
 pub use json::json;
 
-const NAME_WIDTH: usize = 30;
+const MAX_NAME_WIDTH: usize = 36;
 
 pub fn text(check: &Check, width: usize) -> String {
     let mut page = Page::of_width(width);
     page.sentence(0, TITLE, &result_sentence(check));
     page.line([]);
+    let name_widths = check.verdicts.iter().map(|verdict| text::width(&name(&verdict.budget)));
+    let name_width = name_widths.max().unwrap_or_default().min(MAX_NAME_WIDTH);
+    let mut printed = Vec::new();
     for verdict in &check.verdicts {
         let (style, word) = if verdict.is_exceeded { (WARNING, "exceeded") } else { (QUIET, "met") };
-        let name = text::pad_right(&name(&verdict.budget), NAME_WIDTH);
-        let beginning = [styled(style, format!("  {word:<10}")), plain(format!("{name} "))];
+        let name = text::pad_right(&name(&verdict.budget), name_width);
+        let beginning = [styled(style, format!("  {word:<10}")), plain(format!("{name}  "))];
         page.hanging(beginning, PLAIN, &numbers(verdict));
         for culprit in &verdict.culprits {
             page.sentence(12, FINDING, &blame(culprit, &verdict.budget));
-            advice(&mut page, culprit);
+            if let Some(advice) = &culprit.advice {
+                print_advice(&mut page, advice, printed.contains(&advice));
+                printed.push(advice);
+            }
         }
     }
     if let Some(note) = note(check) {
@@ -38,8 +44,12 @@ pub fn text(check: &Check, width: usize) -> String {
     text::without_commands(&page.finish())
 }
 
-fn advice(page: &mut Page, culprit: &Culprit) {
-    let Some((title, fix)) = &culprit.advice else { return };
+/// Prints a finding and its fix, unless they were printed for another budget.
+fn print_advice(page: &mut Page, (title, fix): &(String, Vec<String>), is_printed: bool) {
+    if is_printed {
+        page.sentence(14, QUIET, "-> as above");
+        return;
+    }
     page.sentence(14, QUIET, &text::escape(title.as_bytes()));
     for line in fix {
         let escaped = text::escape(line.as_bytes());
@@ -145,10 +155,8 @@ fn blame(culprit: &Culprit, budget: &Budget) -> String {
             format!("{} of critical start-up", units::time(Nanos(count)))
         }
         Budget::FailedExecs(_) => units::counted(count, "failed exec", "failed execs"),
-        Budget::Growth(Grown::FailedExecs, _) => {
-            format!("{} more", units::counted(count, "failed exec", "failed execs"))
-        }
-        Budget::Growth(..) => format!("{} more", units::counted(count, "launch", "launches")),
+        Budget::Growth(Grown::FailedExecs, _) => units::counted(count, "more failed exec", "more failed execs"),
+        Budget::Growth(..) => units::counted(count, "more launch", "more launches"),
         Budget::ForksWithoutExec(_) => units::counted(count, "fork", "forks"),
         _ => units::counted(count, "launch", "launches"),
     };
