@@ -167,7 +167,9 @@ fn label_span(label: &str) -> super::page::Span {
 /// Prints what to change, and the saving in its own column after `room` for the first. What does
 /// not fit beside the other has its own line.
 fn print_subject(page: &mut Page, label: &str, subject: &str, saving: &str, room: usize) {
-    if room < MIN_COMMAND_WIDTH {
+    if room < MIN_COMMAND_WIDTH && subject.is_empty() {
+        page.hanging([label_span(label)], TITLE, saving);
+    } else if room < MIN_COMMAND_WIDTH {
         page.hanging([label_span(label)], PLAIN, subject);
         page.sentence(2 + LABEL_WIDTH, TITLE, saving);
     } else if text::width(subject) <= room {

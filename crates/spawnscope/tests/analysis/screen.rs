@@ -72,9 +72,13 @@ fn more_lines_show_more_rows() {
 
 #[test]
 fn a_narrow_screen_keeps_the_names_and_what_is_saved_without_them() {
-    let (above, rows) = screen(&report_on_many_programs(), 40, Some(24));
+    let mut report = report_on_many_programs();
+    let (above, rows) = screen(&report, 40, Some(24));
     assert_contains(&above, ["Fix first  dirname, 40 x at"]);
     assert!(rows[0].starts_with("dirname") && rows[0].ends_with(" %"), "{rows:#?}");
+    report.advices.together = Some([2_000_000, 1_000_000, 3_000_000].map(Nanos));
+    let (above, _) = screen(&report, 60, None);
+    assert!(above.lines().any(|line| line.contains("Together ") && line.contains(" 2.00 ms")), "{above}");
 }
 
 #[test]
