@@ -43,7 +43,7 @@ pub const ALL: &[Experiment] = &[
     Experiment { name: "parent-size", about: "all launch mechanisms, by the parent's memory", run: parent_size::run },
     Experiment { name: "runtimes", about: "installed runtimes: how they create processes", run: runtimes::run },
     Experiment { name: "growth", about: "a parent that grows between launches", run: growth::run },
-    Experiment { name: "open-fds", about: "launches by the parent's open files", run: open_fds::run },
+    Experiment { name: "open-fds", about: "launches, by the number of the parent's open files", run: open_fds::run },
     Experiment { name: "child-kind", about: "static, position-independent and dynamic children", run: child_kind::run },
     Experiment { name: "loader", about: "the dynamic loader's time for libraries and search paths", run: loader::run },
     Experiment {

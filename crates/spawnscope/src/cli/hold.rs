@@ -45,8 +45,8 @@ pub fn run(arguments: &HoldArguments) -> Result<Status> {
     }
 }
 
-const TRACER: &str = "this program traces processes itself (or its leak sanitizer does), but a process can have only one \
-                      tracer: what it launches is not held";
+const TRACER: &str = "this program, or its leak sanitizer, traces processes, and a process can have only one tracer: \
+                      launches of this program are not held";
 const LOST_PRIVILEGE: &str = "this program is set-user-id or set-group-id, and runs without that privilege because it is \
                               traced; run spawnscope as root to keep it";
 
@@ -146,27 +146,28 @@ the command and everything it launched, as usual; the held process is continued
 so that it receives the signal.
 
 With --run, the process is continued once a tracer has attached to it, or once
-the --run command has opened perf events and sleeps. If neither happens
-within 10 s, it is continued anyway.
+the --run command has opened perf events and sleeps. If neither happens within
+10 s, it is continued anyway.
 
-No privilege is needed, but until the process is held, set-user-id programs run
-without their privilege, unless spawnscope runs as root. A parent that looks for
-stopped children, such as a shell with job control, sees one. Under sudo, the
-command and the --run command run as the user who called sudo. A sudoers entry
-for spawnscope still amounts to full root access (see SECURITY.md).
+No privilege is needed. But set-user-id programs that run before the process is
+held lack their privilege, unless spawnscope runs as root. A shell with job
+control, or another parent that watches for stopped children, notices the stop.
+Under sudo, the command and the --run command run as the user who called sudo.
+A sudoers entry for spawnscope still amounts to full root access (see
+SECURITY.md).
 
 Exit status: that of the command, as with `record`.";
 
 #[derive(Debug, Args)]
 pub struct HoldArguments {
-    /// Hold the launch whose program's base name, or whose arguments joined by spaces, match GLOB
+    /// Hold a launch if its program's base name, or its arguments joined by spaces, match GLOB
     #[arg(long = "match", value_name = "GLOB", value_hint = ValueHint::Other)]
     pub pattern: Option<String>,
     /// Hold the N-th matching launch, counted from 1
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, default_value_t = 1, requires = "pattern", value_parser = clap::value_parser!(u32).range(1..))]
     pub nth: u32,
-    /// Run CMD in a shell to attach, with `{pid}` replaced by the pid, instead of waiting for
-    /// Enter. It runs as the user of the command
+    /// Instead of waiting for Enter, run CMD in a shell to attach. `{pid}` in it stands for the
+    /// pid. It runs as the same user as the command
     #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString)]
     pub run: Option<OsString>,
     /// When the process has ended, wait S seconds before sending SIGINT to the --run command, and S

@@ -34,10 +34,11 @@ pub struct ImportArguments {
     /// Where to write the recording
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
-    /// The format of the log, if it shall not be found out
+    /// The format of the log, instead of detecting it
     #[arg(long, value_enum)]
     pub format: Option<LogFormat>,
-    /// What macOS's scanner logged meanwhile, beside a log of eslogger: the output of log stream
+    /// With a log of eslogger: the output of log stream from the same time, which shows what
+    /// macOS's scanner did
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub scans: Option<PathBuf>,
     /// Store arguments that look like secrets unchanged

@@ -50,7 +50,7 @@ pub struct ShellArguments {
     /// The shell: bash, zsh, dash, fish, or a path [default: $SHELL]
     #[arg(value_name = "SHELL", value_hint = ValueHint::CommandName)]
     pub shell: Option<OsString>,
-    /// Start it as a login shell
+    /// Start the shell as a login shell
     #[arg(short, long)]
     pub login: bool,
     /// Press Enter N times, and report what each further prompt costs
@@ -59,7 +59,7 @@ pub struct ShellArguments {
     /// End a shell that shows no prompt for S seconds, and print what it was doing
     #[arg(long, value_name = "S", value_hint = ValueHint::Other, default_value = "20", value_parser = parse_seconds)]
     pub timeout: Duration,
-    /// Print the changes that need no decision, as a unified diff for `patch -p0`. It contains
+    /// Print the changes that need no decision, as a unified diff for `patch -p0`. It only changes
     /// files below the current directory
     #[arg(long, conflicts_with = "json")]
     pub patch: bool,

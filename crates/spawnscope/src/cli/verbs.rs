@@ -61,9 +61,9 @@ pub enum Verb {
     /// Make a recording from a log that another tool wrote
     ///
     /// Reads what `strace -f`, `perf script`, `trace-cmd report`, ftrace or macOS's eslogger has
-    /// logged, here or on another machine, so that `report`, `advise`, `tree` and all other verbs
-    /// work on it. A log does not contain everything that `record` sees: docs/guide/import.md says
-    /// what each one contains.
+    /// logged, here or on another machine. All verbs work on the recording, such as `report`,
+    /// `advise` and `tree`. A log does not contain everything that `record` sees:
+    /// docs/guide/import.md says what each kind of log contains.
     #[command(after_help = import::EXAMPLES)]
     Import(import::ImportArguments),
     /// Watch launches as they happen
@@ -100,8 +100,8 @@ pub enum Verb {
     /// Compare recordings of two versions: launches added, removed and changed
     ///
     /// Launches are matched by program, arguments (without numbers and temporary names), script
-    /// line and parent. The first sentence says what happened to the wall time, and because of
-    /// which launches.
+    /// line and parent. The first sentence says how the wall time changed, and which launches
+    /// caused it.
     #[command(after_help = diff::EXAMPLES, override_usage = diff::USAGE)]
     Diff(diff::DiffArguments),
     /// Fail when a command exceeds a budget for its launches
@@ -157,9 +157,9 @@ pub enum Verb {
     /// Find what makes a shell slow to start, and its prompt slow to appear
     ///
     /// Starts the shell as a terminal does, waits for its prompt, and presses Enter. Prints which
-    /// lines of the start-up files take the time, for programs that they launch and for the shell's
-    /// own work, and what to change. It changes no file, and needs no privilege. The shell is
-    /// killed at the end, so that it does not write its history.
+    /// lines of the start-up files take time, and what to change. The time of a line is that of the
+    /// programs that it launches and of the shell's own work. It changes no file, and needs no
+    /// privilege. The shell is killed at the end, so that it does not write its history.
     #[command(after_help = shell::EXAMPLES)]
     Shell(shell::ShellArguments),
     /// Stop a new process before its first instruction so that a debugger can attach

@@ -70,7 +70,7 @@ pub(super) fn phase_causes(phase: Phase) -> &'static str {
         Phase::Load => "libraries, relocations",
         Phase::Run => "the work itself",
         Phase::Teardown => "a large address space",
-        Phase::Reap => "a parent that waits late",
+        Phase::Reap => "a parent that reaps late",
     }
 }
 

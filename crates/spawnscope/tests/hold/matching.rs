@@ -137,7 +137,7 @@ fn programs_that_trace_others_are_let_go_with_their_targets() {
     let finished = run_hold(["--match".into(), "nothing".into(), "sh".into(), script("attaches.sh").into_os_string()]);
     let finished = finished.expect_code(0);
     assert_eq!(finished.output(), "strace 130\n0\nstrace -f 4\n", "{}", finished.errors());
-    assert!(finished.message().contains("what it launches is not held: strace"), "{}", finished.errors());
+    assert!(finished.message().contains("launches of this program are not held: strace"), "{}", finished.errors());
 }
 
 #[apply(live_test)]

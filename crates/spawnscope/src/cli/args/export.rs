@@ -10,7 +10,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   spawnscope export --format ndjson | jq -c 'select(.phases.create > 1e6)'
   spawnscope export --format perfetto -o trace.pftrace
-  spawnscope export --format otlp -o trace.json   # for a collector
+  spawnscope export --format otlp -o trace.json   # for OpenTelemetry
   spawnscope export --format parquet -o fleet/ ci.db nightly-*.db
   spawnscope export --format parquet -o s3://builds/fleet ci.db
 
