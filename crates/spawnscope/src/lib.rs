@@ -1,10 +1,11 @@
 //! The `spawnscope` program.
 //!
-//! Data goes one way: `collect` (reads the kernel) -> `record` (one SQLite file) -> `analyze`
+//! Data flows one way: `collect` (reads the kernel) -> `record` (one SQLite file) -> `analyze`
 //! (pure) -> `present` (pure). `event` defines what `collect` passes to `record`. `cli` has the
-//! verbs, which connect the stages. `hold`, `lab` and `doctor` are not part of this chain: they
-//! record nothing. Each stage is a crate, so the compiler enforces what it may use. The stages are
-//! re-exported here under short names.
+//! verbs, which connect the stages. `import` makes recordings from logs. `hold`, `lab` and `doctor`
+//! are not part of this chain: they record nothing. Each stage except `present` is a crate, so the
+//! compiler enforces what it may use; a test does so for `present`. The crates are re-exported here
+//! under short names.
 
 pub mod cli;
 pub mod present;

@@ -1,6 +1,6 @@
-//! The user's own scripts and makefiles, which `advise` shows lines of, and edits in a diff. They
-//! are only read, and only if they are still what was recorded: paths in a recording may come from
-//! anyone.
+//! Reads the user's own scripts and makefiles, so that `advise` can show their lines and print a
+//! diff that edits them. Files are never written, and only regular files that are older than the
+//! recording are read: paths in a recording may come from anyone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use crate::units;
 
 /// Larger files are not read: scripts and makefiles are smaller.
 const MAX_BYTES: u64 = 1 << 20;
-/// Edits of a pipeline with more filters are rare.
+/// How often refused edits of a fix are tried again. Pipelines with more filters are rare.
 const MAX_ROUNDS: usize = 5;
 
 pub struct SourceFiles {
@@ -42,6 +42,7 @@ struct Edited {
     splices: Vec<Splice>,
 }
 
+/// What one fix changes in a file.
 struct OwnEdits {
     /// The name of the file in the recording.
     name: Vec<u8>,
@@ -63,7 +64,7 @@ pub struct Patch<'a> {
 }
 
 impl SourceFiles {
-    /// Looks up all edits of a report, and sets `Advice::edited` and `Advice::patch`.
+    /// Tries the edits of all advice on the files, and sets `Advice::edited` and `Advice::patch`.
     pub fn look_up(report: &mut Report) -> SourceFiles {
         let mut sources = SourceFiles {
             started_unix_ns: report.info.started_unix_ns,
@@ -73,18 +74,18 @@ impl SourceFiles {
         report.advices.worth.iter_mut().for_each(|advice| sources.check(advice));
         report.advices.settle();
         for advice in &mut report.advices.worth {
-            sources.look_up_cause(advice);
+            sources.apply_first_fix(advice);
             let line = advice.finding.line.as_ref().and_then(|line| sources.line(line));
             advice.line = line.unwrap_or_default();
         }
-        // An edit may need one of a later cause.
+        // An edit may be possible only after one of later advice.
         let all = report.advices.worth.iter_mut();
-        all.filter(|advice| advice.edited_fix().is_none()).for_each(|advice| sources.look_up_cause(advice));
+        all.filter(|advice| advice.edited_fix().is_none()).for_each(|advice| sources.apply_first_fix(advice));
         sources
     }
 
-    /// Takes back what the files show to be wrong: a fix that the edit refuses for a reason of the
-    /// fix itself, and a generator that did not write them.
+    /// Corrects advice that a file shows to be wrong: it may show that one call cannot replace
+    /// several, or that no generator wrote it.
     fn check(&mut self, advice: &mut Advice) {
         advice.object(&mut |edit| self.file(edit).ok().map(|(_, file)| file.original.clone()));
         let of_user = advice.finding.line.as_ref().filter(|line| self.file(line).is_ok()).map(|line| line.file.clone());
@@ -94,14 +95,14 @@ impl SourceFiles {
         }
     }
 
-    /// Looks up the first fix of a cause that can be applied.
-    fn look_up_cause(&mut self, advice: &mut Advice) {
-        let _ = self.look_up_fix(advice) || advice.alternatives.iter_mut().any(|other| self.look_up_fix(other));
+    /// Applies the first fix that can be applied: that of the advice, or an alternative.
+    fn apply_first_fix(&mut self, advice: &mut Advice) {
+        let _ = self.apply_fix(advice) || advice.alternatives.iter_mut().any(|other| self.apply_fix(other));
     }
 
-    /// Looks up the edits of one fix, and adds the caveat of an applied edit to its limits. Returns
-    /// whether any of them can be applied.
-    fn look_up_fix(&mut self, advice: &mut Advice) -> bool {
+    /// Applies the edits of one fix, and adds the caveat of an applied edit to its limits. Returns
+    /// whether any edit could be applied.
+    fn apply_fix(&mut self, advice: &mut Advice) -> bool {
         let mut own: BTreeMap<PathBuf, OwnEdits> = BTreeMap::new();
         let mut pending: Vec<&Edit> = advice.finding.edits.iter().collect();
         let (mut refused, mut caveat, mut applied) = (Vec::new(), None, BTreeSet::new());
@@ -130,7 +131,7 @@ impl SourceFiles {
         advice.edited.clear();
         for (path, own) in &own {
             let (original, edited) = self.texts(path);
-            // Of two changes of one line, the later one is shown after the earlier one.
+            // If an earlier fix changes the same line, the change of its result is shown.
             let alone = own.alone.as_ref().filter(|alone| !change_a_common_line(original, &alone.text, &own.before));
             advice.is_edited_after_others |= alone.is_none();
             let [from, to] = alone.map_or([&own.before[..], edited], |alone| [original, &alone.text]);
@@ -142,7 +143,8 @@ impl SourceFiles {
         !own.is_empty()
     }
 
-    /// Applies an edit to its file, and to what the fix changes alone.
+    /// Applies an edit to the text with the edits of all fixes, and to that with the edits of this
+    /// fix alone.
     fn apply(&mut self, edit: &Edit, own: &mut BTreeMap<PathBuf, OwnEdits>) -> Result<(), String> {
         let (path, file) = self.file(edit)?;
         let before = file.edited.text.clone();
@@ -162,7 +164,7 @@ impl SourceFiles {
     fn line(&mut self, edit: &Edit) -> Option<Vec<u8>> {
         let file = self.file(edit).ok()?.1;
         let line = file.original.split(|byte| *byte == b'\n').nth(edit.line.checked_sub(1)? as usize)?.trim_ascii();
-        (patch::is_printable(line)).then(|| line.to_vec())
+        patch::is_printable(line).then(|| line.to_vec())
     }
 
     /// Returns the text of a file without and with all edits.
@@ -223,7 +225,8 @@ impl SourceFiles {
 /// Returns which changes a diff cannot make, with the reasons.
 fn without_edit(advices: &[Advice]) -> Vec<String> {
     let mut left_out = Vec::new();
-    // A generated file may have hundreds of lines, and several programs of a line the same reason.
+    // A reason is given once for each file: a generated file may have hundreds of lines with the
+    // same one.
     let mut refused: BTreeMap<(&[u8], &str), BTreeSet<u32>> = BTreeMap::new();
     for advice in advices {
         let edited = || std::iter::once(advice).chain(&advice.alternatives).flat_map(|fix| &fix.edited);
@@ -248,8 +251,8 @@ fn without_edit(advices: &[Advice]) -> Vec<String> {
     left_out
 }
 
-/// Returns the part of the launches of a finding that some lines request. An edit elsewhere, such
-/// as one of a variable, changes all.
+/// Returns the share of a finding's launches that these lines request. A line that requests none,
+/// such as that of a variable, changes all launches.
 fn share_of(finding: &Finding, lines: &BTreeSet<(&Vec<u8>, u32)>) -> f64 {
     let counts = lines.iter().map(|(file, line)| finding.requests.get(&((*file).clone(), *line)));
     let count = counts.map(|count| count.copied()).sum::<Option<u32>>();
@@ -390,11 +393,11 @@ mod tests {
 
     use super::*;
 
-    /// A time after that of all files.
+    /// A time after the last change of any file.
     const LATER: i64 = i64::MAX;
 
     #[test]
-    fn edits_are_as_much_of_a_fix_as_their_lines_request_launches() {
+    fn edited_lines_fix_the_share_of_launches_that_they_request() {
         let file = b"configure".to_vec();
         let mut finding = Finding::default();
         finding.launches = (0..20).collect();

@@ -1,6 +1,6 @@
-//! Runs the calls of tools, each in a process of its own: spawnscope again, with the verb. So a
-//! call can be cancelled at any time, gives back its memory, and a recorded command never has the
-//! client's standard input and output.
+//! Runs each call of a tool in its own process, which is spawnscope with the verb of the tool. A
+//! call can thus be cancelled at any time and frees its memory at its end, and a recorded command
+//! never has the client's standard input and output.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,18 +22,19 @@ use crate::event::Pid;
 use crate::held::inheritance::restore_dispositions;
 use crate::process::{die_with_parent, pidfd, wait_until};
 
-/// Maximum length of all texts in an answer. The client may count characters or bytes.
+/// Maximum length of all texts in an answer. Clients limit characters or bytes; there are never
+/// more characters than bytes.
 const MAX_ANSWER_BYTES: usize = 19_900;
-/// Maximum length of the messages in it: the report of a recording, and some of what its command
-/// printed.
+/// Maximum length of the messages in an answer: those of spawnscope, and the end of what a recorded
+/// command printed.
 const MAX_MESSAGE_BYTES: usize = 8_000;
-/// Bytes of messages, and of a recorded command's output, that are kept in memory.
+/// Maximum length of the messages that are kept in memory.
 const MAX_LOG_BYTES: usize = 64 * 1024;
-/// How often the client gets to know that a call still runs.
+/// The time between two reports of progress to the client.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
-/// Bytes of the last message that the progress contains.
+/// Maximum length of the last message, which a report of progress quotes.
 const MAX_PROGRESS_BYTES: usize = 200;
-/// How long a cancelled call may take to end.
+/// How long a cancelled call may take to end before it is killed.
 const GRACE: Duration = Duration::from_secs(3);
 const REFUSAL: &str = "refused: this server may not run commands. Ask the user to start it as `spawnscope mcp --allow-record`, or to run \
                        `spawnscope record -- CMD` and tell you where the recording is";
@@ -44,8 +45,8 @@ pub struct Calls {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// A call that runs. As long as it is in the table, its process has not been reaped, so its pid is
-/// valid.
+/// A running call. While it is in `Calls::running`, its process has not been reaped, so the id of
+/// its process group is valid.
 struct Running {
     group: libc::pid_t,
     cancelled: Option<Instant>,
@@ -58,7 +59,7 @@ struct Call {
     child: Child,
     /// The standard output of a verb that prints JSON.
     json: File,
-    /// All other output, and that of a recorded command.
+    /// The messages: standard error, and standard output if it is not JSON.
     log: PipeReader,
     running: Arc<Mutex<BTreeMap<String, Running>>>,
 }
@@ -72,8 +73,8 @@ impl Calls {
         Calls { allow_record, running: Arc::default(), threads: Mutex::default() }
     }
 
-    /// Starts a call, which will send its result. Must be called by the main thread, whose end ends
-    /// the process of the call.
+    /// Starts a call, which will send its result. Only the main thread may do so, because the
+    /// process of the call is killed when the thread that started it ends.
     pub fn start(&self, id: &Value, params: &Value) -> Result<(), Failure> {
         let name = params["name"].as_str().unwrap_or_default();
         let invalid = |message: String| Failure::new(Failure::INVALID_PARAMETERS, message);
@@ -104,7 +105,7 @@ impl Calls {
         let (log, written) = io::pipe()?;
         rustix::io::ioctl_fionbio(&log, true)?;
         let json = tempfile::tempfile().context("failed to create a temporary file")?;
-        // This program, even if it was replaced meanwhile.
+        // This is the running program, even if its file was replaced.
         let mut command = Command::new("/proc/self/exe");
         command.arg0("spawnscope").args(tool.command_line(&arguments)?).stdin(Stdio::null()).process_group(0);
         command.stderr(written.try_clone()?);
@@ -134,6 +135,7 @@ impl Calls {
         }
     }
 
+    /// Cancels all calls, and waits for their ends.
     pub fn end(self) {
         let ids: Vec<String> = locked(&self.running).keys().cloned().collect();
         ids.iter().filter_map(|id| serde_json::from_str(id).ok()).for_each(|id| self.cancel(&id));
@@ -144,7 +146,7 @@ impl Calls {
     }
 }
 
-/// Sends a signal to a process of a call and to what it has launched.
+/// Sends a signal to the process of a call and to the other processes of its group.
 fn signal(group: libc::pid_t, signal: i32) {
     // SAFETY: a plain system call.
     unsafe { libc::kill(-group, signal) };
@@ -154,9 +156,9 @@ impl Call {
     /// Waits for the end of the call, and sends its result unless it was cancelled.
     fn finish(mut self) {
         let log = self.follow();
-        let ended = locked(&self.running).remove(&self.id.to_string());
+        let entry = locked(&self.running).remove(&self.id.to_string());
         let status = self.child.wait();
-        if ended.is_some_and(|running| running.cancelled.is_none()) {
+        if entry.is_some_and(|running| running.cancelled.is_none()) {
             let texts = self.texts(&log);
             send_result(&self.id, result(texts, status.map_or(true, |status| self.has_failed(status))));
         }
@@ -171,7 +173,8 @@ impl Call {
         let (mut has_ended, mut is_open) = (false, true);
         while !has_ended {
             let mut watched = vec![PollFd::new(&process, PollFlags::IN)];
-            // What a command leaves running may keep the pipe open, or close it early.
+            // The pipe may be closed before the process ends. Processes that a command leaves
+            // running may keep it open for longer.
             watched.extend(is_open.then(|| PollFd::new(&self.log, PollFlags::IN)));
             wait_until(&mut watched, due);
             has_ended = !watched[0].revents().is_empty();
@@ -208,7 +211,7 @@ impl Call {
     /// Returns the JSON, and the end of the messages, as far as it fits.
     fn texts(&mut self, log: &[u8]) -> Vec<String> {
         let mut json = String::new();
-        // Without its JSON, a call has failed, and its messages say why.
+        // If there is no JSON, the call has failed, and its messages say why.
         let _ = self.json.rewind().and_then(|()| self.json.read_to_string(&mut json));
         let json = json.trim_ascii_end().to_owned();
         let messages = escape_lines(String::from_utf8_lossy(log).trim_ascii_end());
@@ -219,7 +222,7 @@ impl Call {
         [json, messages].into_iter().filter(|text| !text.is_empty()).collect()
     }
 
-    /// Whether spawnscope itself has failed. A recorded command may exit as it likes.
+    /// Whether spawnscope itself has failed. A recorded command may fail.
     fn has_failed(&self, status: ExitStatus) -> bool {
         match (self.tool.kind, status.code()) {
             (Kind::Runs, code) => code.is_some_and(|code| (125..=127).contains(&code)),
@@ -228,8 +231,7 @@ impl Call {
     }
 }
 
-/// Reads what a pipe has, at most a few times its size, and keeps the end. Returns whether more may
-/// come.
+/// Reads what is in a pipe, at most four buffers, and keeps the end. Returns whether more may come.
 fn read_available(pipe: &mut PipeReader, log: &mut Vec<u8>) -> bool {
     let mut buffer = [0; MAX_LOG_BYTES];
     for _ in 0..4 {

@@ -54,8 +54,8 @@ pub fn experiment(outcome: &Outcome, full: bool, width: usize) -> String {
     page.finish()
 }
 
-/// Returns how the times depend on what was varied; if nothing was, the fastest and the slowest
-/// case.
+/// Describes how the times depend on what the experiment varies. If it varies nothing, names the
+/// fastest and the slowest case.
 fn conclusions(outcome: &Outcome) -> Vec<String> {
     if !outcome.fits.is_empty() {
         return outcome.fits.iter().map(describe_fit).chain(without_slope(outcome)).collect();
