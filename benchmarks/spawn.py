@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Compares vspawn with other libraries that start a process. Rust and C mechanisms are those of `spawnscope bench`, which takes turns
-between them and has parents of several sizes; Go's os/exec, Python's subprocess and Node's child_process are measured by a program each. Writes
-benchmarks/runs/<date>-<host>/spawn.json and prints tables. Needs the release build of spawnscope; cc; go for Go's row; for Python's rows an
-interpreter with the vspawn wheel (--python); for Node's, the unpacked npm package (--npm-package); root for the rows with user=."""
+"""Compares vspawn with other libraries that start a process. `spawnscope bench` measures the mechanisms of Rust and C in turns, from
+parents of several sizes. Separate programs measure Go's os/exec, Python's subprocess and Node's child_process. Writes
+benchmarks/runs/<date>-<host>/spawn.json and prints tables. Needs cc and the release build of spawnscope. Go's row needs go, Python's rows need
+an interpreter with the vspawn wheel (--python), Node's rows need the unpacked npm package (--npm-package), and rows with user= need root."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ from results import HERE, new_results, say, spread, store, tenth_percentile
 ROOT = HERE.parent
 # This program exits at once, so that only the start is measured.
 TINY = ROOT / "crates/spawnscope/tests/workloads/tiny.c"
-# Processes of Node for each module, which take turns.
+# Node processes for each module. The modules take turns.
 NODE_TURNS = 4
 EXPERIMENTS = ["mechanisms", "parent-size", "open-fds"]
 
@@ -44,7 +44,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=ROOT / "target/release/spawnscope", type=Path)
     parser.add_argument("--seconds", type=int, default=30, help="time for each experiment of bench")
-    parser.add_argument("--rounds", type=int, default=2000, help="starts by Go and by Python")
+    parser.add_argument("--rounds", type=int, default=2000, help="starts by Go and by Python; Node makes fewer")
     parser.add_argument("--python", default=str(ROOT / "target/venv/bin/python"), help="the interpreter with the vspawn wheel")
     parser.add_argument("--node", default="node", help="Node's interpreter")
     parser.add_argument("--npm-package", default=ROOT / "target/npm/package", type=Path, help="the unpacked npm package of vspawn")
@@ -117,7 +117,7 @@ MEASUREMENTS = {"lab": lab, "go": go, "python": python, "node": node}
 
 
 def print_lab(experiments):
-    """Prints each mechanism's wall time, and that of the largest parent against that of the smallest."""
+    """Prints the times of each mechanism, and how many times as long they are from the largest parent as from the smallest."""
     for row in sorted(experiments["mechanisms"], key=lambda row: row["wall_ns"]["median"]):
         print(f"{row['mechanism']:24}{row['wall_ns']['median'] / 1e3:8.1f} us, in the call {row['call_ns']['median'] / 1e3:8.1f} us")
     for experiment, key, unit in (("parent-size", "parent_bytes", "bytes"), ("open-fds", "open_files", "open files")):

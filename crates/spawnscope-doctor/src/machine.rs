@@ -35,8 +35,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Returns the real machine. If `user` is given, programs are started as that user, with the
-    /// environment variables of `user`. Fails if the working directory no longer exists.
+    /// Returns the real machine. If `user` is given, programs are started as that user, and the
+    /// variables of `user` replace those of the same name. Fails if the working directory no longer
+    /// exists.
     pub fn real(user: Option<Identity>) -> io::Result<Machine> {
         let user_variables = user.iter().flat_map(|user| user.environment.iter().cloned());
         let environment = std::env::vars_os().chain(user_variables).collect();
@@ -159,6 +160,7 @@ impl Machine {
         fs::read_link(self.accessible_path(absolute).ok()?).ok()
     }
 
+    /// Returns the names in a directory, sorted.
     pub fn names(&self, absolute: impl AsRef<Path>) -> Vec<String> {
         let entries = self.accessible_path(absolute).and_then(fs::read_dir).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();

@@ -1,6 +1,5 @@
 //! Measures cases in rounds. Every case runs one batch per round, so that disturbances of the
-//! machine affect all cases alike. Runs as many rounds as the noise requires and the time allows,
-//! and computes medians with intervals. The batches are in `batches`.
+//! machine affect all cases alike. Runs as many rounds as the noise requires and the time allows.
 
 use std::time::Instant;
 
@@ -20,7 +19,7 @@ pub fn interleave(effort: Effort, mut cases: Vec<Case<'_>>, may_continue: &dyn F
     'rounds: for round in 0..MAX_ROUNDS {
         let spent = began.elapsed().as_secs_f64() / effort.time.as_secs_f64().max(1e-9);
         let is_enough = round >= MIN_ROUNDS && (spent >= 1.0 || cases.iter().all(|case| case.is_quiet(effort)));
-        let share = spent.min(round as f64 / MIN_ROUNDS as f64).min(1.0);
+        let fraction = spent.min(round as f64 / MIN_ROUNDS as f64).min(1.0);
         if is_enough {
             break;
         }
@@ -28,7 +27,7 @@ pub fn interleave(effort: Effort, mut cases: Vec<Case<'_>>, may_continue: &dyn F
         // affect the same case.
         random.shuffle(&mut order);
         for &index in &order {
-            if !may_continue(share) {
+            if !may_continue(fraction) {
                 break 'rounds;
             }
             cases[index].measure();
@@ -68,7 +67,7 @@ mod tests {
         assert!(measured.iter().all(|case| case.rounds.len() == MIN_ROUNDS && case.failure.is_none()));
         let batches = batches.borrow();
         let rounds: Vec<Vec<&str>> = batches.chunks(3).map(<[_]>::to_vec).collect();
-        assert_eq!(rounds.len(), MIN_ROUNDS + 5, "and trials");
+        assert_eq!(rounds.len(), MIN_ROUNDS + 5, "five trials precede the rounds");
         assert!(rounds.iter().all(|round| ["a", "b", "c"].iter().all(|name| round.contains(name))));
         assert!(rounds.iter().any(|round| round[0] != "a"), "no case is always the first");
     }

@@ -54,7 +54,7 @@ fn call_site_labels(forest: &Forest<'_>, detail: Detail) -> Vec<String> {
 fn a_command_lists_its_call_sites() {
     let found = report(&unpacking(), GroupBy::Command);
     let mv = find(&found.groups, "mv");
-    let largest = mv.callers.largest.iter().map(|(place, count)| (place.line, *count));
+    let largest = mv.callers.largest.iter().map(|(call_site, count)| (call_site.line, *count));
     assert_eq!(largest.collect::<Vec<_>>(), [(Some(20), 5)]);
     assert_eq!(mv.callers.unknown, 1);
     // The recorder, which has no script lines, launched bash.

@@ -208,7 +208,7 @@ fn instructions_are_complete_at_every_width() {
         builder.exec_at(shell, b"/usr/bin/git", &[b"git", b"status"], [at, at + 1, at + 2]);
     }
     let mut found = report(&serial.finish(), GroupBy::Command);
-    // Another cure of the same launches may come first.
+    // Another fix for the same launches may come first.
     let all = std::mem::take(&mut found.advices.worth).into_iter().flat_map(Advice::separated);
     found.advices.worth = all.filter(|advice| advice.finding.rule == "needless-shell").collect();
     for width in WIDTHS {
@@ -241,8 +241,7 @@ fn shown_advice(recorded: &(Recording, Vec<SliceRow>)) -> String {
     joined(&advice::render(&report(recorded, GroupBy::Command), false, 80, None))
 }
 
-/// Returns the recording of a command that is executed by a version manager's shim, which runs for
-/// this many nanoseconds.
+/// Returns the recording of a command that a version manager's shim executes after `shim_ns`.
 fn through_a_shim(shim_ns: u64) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::with_command("/home/user/.rbenv/shims/ruby", &["bash", "ruby"]);
     let at = [shim_ns, shim_ns + 300_000, shim_ns + 600_000];
@@ -265,8 +264,8 @@ fn advice_with_a_small_or_uncertain_saving_says_which_it_is() {
     assert_eq!(value["not_worth"][0]["doubt"], "little");
 }
 
-fn all_advice_on_a_shim(saving_ns: u64) -> String {
-    let found = report(&through_a_shim(saving_ns), GroupBy::Command);
+fn all_advice_on_a_shim(shim_ns: u64) -> String {
+    let found = report(&through_a_shim(shim_ns), GroupBy::Command);
     let some = joined(&advice::render(&found, false, 80, None));
     assert_contains(&some, ["not worth fixing or too uncertain; see `--all`"]);
     joined(&advice::render(&found, true, 80, None))

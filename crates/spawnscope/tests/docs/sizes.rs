@@ -1,16 +1,16 @@
-//! Limits on the size of documents, since each addition is short and their sum is not: what is
-//! added to a full document replaces something.
+//! Limits the size of documents, because many short additions make a long one. An addition to a
+//! full document must replace something.
 
 use std::fs;
 
 use super::pages::{pages, root};
 
 const README_LINES: usize = 90;
-/// Of all pages in `docs`.
+/// All pages in `docs` together.
 const BOOK_WORDS: usize = 45_000;
-/// Of each record of decisions.
-const RECORD_WORDS: usize = 800;
-/// Of each version in CHANGELOG.md.
+/// Each page in `docs/design`.
+const DESIGN_PAGE_WORDS: usize = 800;
+/// Each version in CHANGELOG.md.
 const VERSION_LINES: usize = 40;
 
 fn words(text: &str) -> usize {
@@ -25,11 +25,11 @@ fn pages_are_short() {
     let book = pages.iter().filter(|page| page.path.starts_with("docs"));
     let all: usize = book.map(|page| words(&page.text)).sum();
     assert!((1..=BOOK_WORDS).contains(&all), "docs: {all} words");
-    let records: Vec<_> = pages.iter().filter(|page| page.path.starts_with("docs/design")).collect();
-    assert!(!records.is_empty());
-    for record in records {
-        let words = words(&record.text);
-        assert!(words <= RECORD_WORDS, "{}: {words} words", record.path.display());
+    let design_pages: Vec<_> = pages.iter().filter(|page| page.path.starts_with("docs/design")).collect();
+    assert!(!design_pages.is_empty());
+    for page in design_pages {
+        let words = words(&page.text);
+        assert!(words <= DESIGN_PAGE_WORDS, "{}: {words} words", page.path.display());
     }
 }
 

@@ -27,9 +27,9 @@ impl Truth {
     pub fn check(&self, before: &Launches, after: &Launches) {
         let mut wrong = Vec::new();
         for Line { key, before: count_before, after: count_after } in &self.lines {
-            let counts = (count(key, before), count(key, after));
-            if counts != (*count_before, *count_after) {
-                wrong.push(format!("{key} should change from {count_before} to {count_after}, but is {counts:?}"));
+            let (from, to) = (count(key, before), count(key, after));
+            if (from, to) != (*count_before, *count_after) {
+                wrong.push(format!("{key}: from {from} to {to}, instead of from {count_before} to {count_after}"));
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("; "));

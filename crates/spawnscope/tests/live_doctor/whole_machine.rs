@@ -1,4 +1,4 @@
-//! Conditions of a whole machine, which the test sets up by starting processes.
+//! The doctor's findings about running processes. The test starts these processes.
 
 use crate::examination::examine;
 use crate::findings::find;
@@ -6,9 +6,10 @@ use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
-/// The doctor takes a program with the name of a shell for one. On a busy machine, it may have no
-/// time to measure the cost of a fork. Takes seconds, for the memory: only real processes show that
-/// their memory and their children are read correctly. All else is tested on made-up ones.
+/// The doctor recognizes shells by name, so a copy of another program serves as one. Only real
+/// processes show that memory and children are read correctly; everything else is tested on made-up
+/// machines. It takes seconds to fill the memory. On a busy machine, the doctor may have no time to
+/// measure the cost of a fork.
 #[apply(live_test)]
 #[needs(PidNs, Cc)]
 fn a_large_shell_is_reported_with_the_cost_of_a_fork() {

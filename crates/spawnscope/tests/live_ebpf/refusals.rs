@@ -1,6 +1,6 @@
 //! Kernels that refuse BPF programs, simulated by a variable for tests: a refusal is reported, and
-//! only what the program records becomes unknown. Kernels without task storage, which are simulated
-//! in the same way, record the same.
+//! only what the refused program records becomes unknown. A kernel without task storage, simulated
+//! in the same way, loses nothing.
 
 use std::process::Command;
 
@@ -32,13 +32,13 @@ fn assert_phases_are_known(launches: &Launches) {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn without_task_storage_the_same_is_recorded() {
+fn nothing_is_lost_without_task_storage() {
     assert_storm_is_complete("task_storage");
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn the_same_is_recorded_if_threads_are_preempted_within_bpf_programs() {
+fn nothing_is_lost_if_threads_are_preempted_within_bpf_programs() {
     assert_storm_is_complete("preemption_off");
     assert_storm_is_complete("preemption_off,task_storage");
     assert_machine_is_followed("preemption_off");

@@ -39,7 +39,7 @@ pub fn copy_program(from: &Path, to: &Path) {
     run(Command::new("cp").arg(from).arg(to)).expect_code(0);
 }
 
-/// A directory with a copy of the program, to which every user has access.
+/// A directory that every user can read and write, with a copy of the binary under test.
 pub struct PublicDirectory(TempDir);
 
 impl PublicDirectory {
@@ -54,8 +54,8 @@ impl PublicDirectory {
         self.0.path()
     }
 
-    /// Runs the program in the directory as an ordinary user. The launchers execute each other in
-    /// this order, and the last one executes the program.
+    /// Runs that copy in the directory as an ordinary user. The launchers execute each other in
+    /// this order, and the last one executes the copy.
     pub fn run(&self, launchers: &[&str], words: &[&str]) -> Finished {
         let mut command = as_nobody();
         command.args(launchers).arg(self.path().join("spawnscope")).args(words);
@@ -135,7 +135,6 @@ impl Running {
         Pid::from_raw(i32::try_from(self.child.id()).expect("a pid"))
     }
 
-    /// Whether the program has ended.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("wait").is_some()
     }
@@ -182,10 +181,10 @@ pub fn await_some<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T 
     }
 }
 
-/// Starts a program. If it is a file that this test has just written, another test may have forked
-/// meanwhile, and its child still has the file open for writing until it executes its program.
+/// Starts a program. Waits while its file is busy: if this test has just written the file, a child
+/// that another test forked meanwhile has it open for writing until its exec.
 fn spawn(command: &mut Command) -> Child {
-    await_some("an executable that nobody writes", || match command.spawn() {
+    await_some("a program that no process has open for writing", || match command.spawn() {
         Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => None,
         started => Some(started.unwrap_or_else(|error| panic!("{:?}: {error}", command.get_program()))),
     })

@@ -123,8 +123,8 @@ fn has_timed_out(slice: &WireSlice) -> bool {
     })
 }
 
-/// Whether only a thread can have ended the wait. A call that failed was ended by a signal, which
-/// may be that of a timer, unless it timed out.
+/// Whether only a thread can have ended the wait. A call that failed, but did not time out, was
+/// ended by a signal, and a timer may have sent that signal.
 fn must_be_thread(slice: &WireSlice, object: Option<ObjectKind>) -> bool {
     if slice.reason != LEFT_INTERRUPTIBLE {
         return is_one_of(slice, CREATING_CALLS) || object == Some(ObjectKind::Permission);
