@@ -14,10 +14,12 @@ use spawnscope_data::event::Nanos;
 #[derive(Clone, Debug, Default)]
 pub struct Adjustments {
     pub(super) removed: Vec<bool>,
-    /// For each launch, the remaining share of each phase.
-    factors: Vec<[f32; Phase::ALL.len()]>,
-    /// For each launch, the remaining share of its supervision by the parent.
-    supervision: Vec<f32>,
+    /// For each launch, which phases are removed: a bit for each.
+    removed_phases: Vec<u8>,
+    /// For each phase, the remaining share of it in each launch. Empty if all of it remains.
+    factors: [Vec<f32>; Phase::ALL.len()],
+    /// For each launch, whether its supervision by the parent is removed.
+    unsupervised: Vec<bool>,
     /// Remaining share of a phase after one exec, for launches with several execs.
     pieces: HashMap<Activity, f32>,
     /// Remaining shares of waits for a CPU and of sleeps in `run`, for launches whose run is longer
@@ -40,8 +42,9 @@ pub struct Adjustments {
     /// Remaining share of the time for which programs outside of the recording held the CPUs.
     pub(super) contention: f64,
     changed: Vec<bool>,
-    /// Savings that no phase factor expresses, in nanoseconds.
-    saved: HashMap<u32, f64>,
+    /// For each launch, the saving that no phase factor expresses, in nanoseconds. Empty if there
+    /// are none.
+    saved: Vec<f64>,
     /// The launches that do the work of others, which were merged into them. They save nothing
     /// themselves.
     merged: HashSet<u32>,
@@ -52,8 +55,8 @@ impl Adjustments {
         let count = forest.launches.len();
         Adjustments {
             removed: vec![false; count],
-            factors: vec![[1.0; Phase::ALL.len()]; count],
-            supervision: vec![1.0; count],
+            removed_phases: vec![0; count],
+            unsupervised: vec![false; count],
             waits_for_exec: vec![false; count],
             reaped_at_once: vec![false; count],
             changed: vec![false; count],
@@ -77,12 +80,24 @@ impl Adjustments {
 
     pub(super) fn scale(&mut self, launch: u32, phase: Phase, factor: f64) {
         self.changed[launch as usize] = true;
-        self.factors[launch as usize][phase as usize] *= factor as f32;
+        if factor == 0.0 {
+            self.removed_phases[launch as usize] |= 1 << phase as u8;
+        } else {
+            let factors = &mut self.factors[phase as usize];
+            factors.resize(self.removed.len(), 1.0);
+            factors[launch as usize] *= factor as f32;
+        }
     }
 
     /// Returns the share of a phase that remains after the adjustments so far.
     pub(super) fn remaining_share(&self, launch: u32, phase: Phase) -> f64 {
-        f64::from(self.factors[launch as usize][phase as usize])
+        f64::from(self.phase_factor(launch, phase))
+    }
+
+    fn phase_factor(&self, launch: u32, phase: Phase) -> f32 {
+        let is_removed = self.removed_phases[launch as usize] & 1 << phase as u8 != 0;
+        let factors = &self.factors[phase as usize];
+        if is_removed { 0.0 } else { factors.get(launch as usize).copied().unwrap_or(1.0) }
     }
 
     /// Scales a phase after one exec of a launch.
@@ -102,22 +117,27 @@ impl Adjustments {
     /// Adds an approximate saving at a launch that no phase factor expresses, in nanoseconds.
     pub(super) fn add_saving(&mut self, launch: u32, nanos: f64) {
         self.changed[launch as usize] = true;
-        *self.saved.entry(launch).or_default() += nanos;
+        *self.saved_of(launch) += nanos;
+    }
+
+    fn saved_of(&mut self, launch: u32) -> &mut f64 {
+        self.saved.resize(self.removed.len(), 0.0);
+        &mut self.saved[launch as usize]
     }
 
     /// Moves work of a removed launch to another launch: the first saves less.
     pub(super) fn move_work(&mut self, from: u32, to: u32, nanos: f64) {
-        *self.saved.entry(from).or_default() -= nanos;
+        *self.saved_of(from) -= nanos;
         self.merged.insert(to);
     }
 
     /// Returns how much of the work of a removed launch another launch does, in nanoseconds.
     pub(super) fn moved_work(&self, launch: u32) -> Nanos {
-        Nanos(-self.saved.get(&launch).copied().unwrap_or_default().min(0.0) as u64)
+        Nanos(-self.saved.get(launch as usize).copied().unwrap_or_default().min(0.0) as u64)
     }
 
     pub(super) fn drop_supervision(&mut self, launch: u32) {
-        self.supervision[launch as usize] = 0.0;
+        self.unsupervised[launch as usize] = true;
     }
 
     /// Makes the parent wait for the exec of a launch, as after vfork.
@@ -153,11 +173,11 @@ impl Adjustments {
         let has_pieces = self.changed[activity.launch as usize] && !self.pieces.is_empty();
         let piece = if has_pieces { self.pieces.get(&activity).copied().unwrap_or(1.0) } else { 1.0 };
         let phase = match activity.stage.kind() {
-            ActivityKind::Phase(phase) => self.factors[activity.launch as usize][phase as usize],
-            ActivityKind::Supervise => self.supervision[activity.launch as usize],
+            ActivityKind::Phase(phase) => self.phase_factor(activity.launch, phase),
+            ActivityKind::Supervise if self.unsupervised[activity.launch as usize] => 0.0,
             // After vfork, no pages are shared that the parent could have faults on.
             ActivityKind::Faults if self.waits_for_exec[activity.launch as usize] => 0.0,
-            ActivityKind::Faults => 1.0,
+            ActivityKind::Supervise | ActivityKind::Faults => 1.0,
         };
         f64::from(phase * piece)
     }
@@ -177,9 +197,8 @@ impl Adjustments {
         }
     }
 
-    /// Returns the approximate savings of changed launches, grouped by program. Callers use only
-    /// the spread of these values, relative to their sum.
-    pub fn savings(&self, forest: &Forest<'_>) -> Vec<Vec<f64>> {
+    /// Returns the approximate savings of changed launches, grouped by program.
+    pub(super) fn savings(&self, forest: &Forest<'_>) -> Vec<Vec<f64>> {
         let mut by_program: BTreeMap<&[u8], Vec<f64>> = BTreeMap::new();
         for (index, launch) in forest.launches.iter().enumerate() {
             if self.changed[index] && !self.merged.contains(&(index as u32)) {
@@ -192,7 +211,7 @@ impl Adjustments {
     fn saving(&self, forest: &Forest<'_>, index: usize) -> f64 {
         let launch = &forest.launches[index];
         let number = index as u32;
-        let other_saving = self.saved.get(&number).copied().unwrap_or_default();
+        let other_saving = self.saved.get(index).copied().unwrap_or_default();
         if self.removed[index] {
             return launch.total(forest.end).unwrap_or_default().0 as f64 + other_saving;
         }
@@ -209,7 +228,7 @@ impl Adjustments {
         let of_work = launch.cpu_phases.get(Phase::Run).filter(|_| has_waits);
         let saved = launch.phases.iter().map(|(phase, time)| {
             let time = of_work.filter(|_| phase == Phase::Run).or(time);
-            time.unwrap_or_default().0 as f64 * (1.0 - f64::from(self.factors[index][phase as usize]))
+            time.unwrap_or_default().0 as f64 * (1.0 - self.remaining_share(number, phase))
         });
         saved.sum::<f64>() + other_saving
     }

@@ -53,14 +53,12 @@ pub(super) struct Margins {
 }
 
 impl Margins {
-    /// Computes the margins of a predicted wall and of a saving, in nanoseconds. `savings` are
-    /// those of the changed launches, by program: their standard error is what a bootstrap over the
-    /// launches of each program would converge to. `costs` is the standard deviation of separately
-    /// measured or assumed costs, as a share of the saving, `polling` how much waits for polling
-    /// threads may be wrong.
+    /// Computes the margins of a predicted wall and of a saving, in nanoseconds. `costs` is the
+    /// standard deviation of separately measured or assumed costs, as a share of the saving,
+    /// `polling` how much waits for polling threads may be wrong.
     pub(super) fn new(
         [predicted, saved]: [f64; 2],
-        savings: &[Vec<f64>],
+        savings: Savings,
         costs: f64,
         replay_error: f64,
         polling: Nanos,
@@ -71,7 +69,7 @@ impl Margins {
         Margins {
             drift: drift(repeatability) * predicted,
             between,
-            launches: DEVIATIONS * relative_error(savings) * saved,
+            launches: DEVIATIONS * savings.relative_error * saved,
             costs: DEVIATIONS * costs * saved,
             model,
             polling: if saved < 1.0 { 0.0 } else { polling.0 as f64 },
@@ -143,15 +141,22 @@ impl Narrowed {
     }
 }
 
-/// Returns the standard error of the sum of all values, as a share of the sum. Each stratum
-/// contains the values of one program.
-fn relative_error(strata: &[Vec<f64>]) -> f64 {
-    let sum: f64 = strata.iter().flatten().sum();
-    if sum <= 0.0 {
-        return 0.0;
+/// The savings of the changed launches together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Savings {
+    pub(super) sum: f64,
+    /// The standard error of the sum, as a share of it: what a bootstrap over the launches of each
+    /// program would converge to.
+    relative_error: f64,
+}
+
+impl Savings {
+    /// Sums savings. Each stratum contains those of one program.
+    pub(super) fn of(strata: &[Vec<f64>]) -> Savings {
+        let sum: f64 = strata.iter().flatten().sum();
+        let error = strata.iter().map(|values| standard_error(values)).fold(0.0, f64::hypot);
+        Savings { sum, relative_error: if sum <= 0.0 { 0.0 } else { error / sum } }
     }
-    let error = strata.iter().map(|values| standard_error(values)).fold(0.0, f64::hypot);
-    error / sum
 }
 
 fn standard_error(values: &[f64]) -> f64 {
@@ -170,6 +175,7 @@ mod tests {
     #[test]
     fn different_programs_do_not_increase_the_uncertainty() {
         let (large, small) = (vec![100e6, 101e6, 99e6], vec![1e6; 20]);
+        let relative_error = |strata: &[Vec<f64>]| Savings::of(strata).relative_error;
         let separate = relative_error(&[large.clone(), small.clone()]);
         assert!(separate < 0.01, "{separate}");
         let mixed = relative_error(&[[large, small].concat()]);
@@ -178,13 +184,15 @@ mod tests {
 
     #[test]
     fn few_launches_have_an_assumed_spread() {
+        let relative_error = |strata: &[Vec<f64>]| Savings::of(strata).relative_error;
         assert!((relative_error(&[vec![5e6]]) - SPREAD_OF_FEW).abs() < 1e-9);
         assert!(relative_error(&[vec![-5e6]]) == 0.0 && relative_error(&[]) == 0.0);
     }
 
     #[test]
     fn no_wall_is_more_certain_than_the_machine_repeats_itself() {
-        let margin = |repeatability| Margins::new([100e6, 0.0], &[], 0.0, 0.0, Nanos(0), repeatability).wall() / 1e6;
+        let margins = |repeatability| Margins::new([100e6, 0.0], Savings::default(), 0.0, 0.0, Nanos(0), repeatability);
+        let margin = |repeatability| margins(repeatability).wall() / 1e6;
         assert_eq!([Some(0.0), Some(0.001), Some(0.02), Some(9.0)].map(margin), [1.0, 1.0, 3.92, 19.6]);
         assert!((6.0..8.0).contains(&margin(None)), "{}", margin(None));
     }

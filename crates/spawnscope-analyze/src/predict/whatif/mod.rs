@@ -27,7 +27,7 @@ use apply::EditedPrograms;
 use changes::Change;
 use constants::Constants;
 pub use interval::Cause;
-use interval::{Margins, Narrowed};
+use interval::{Margins, Narrowed, Savings};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::parallel;
 pub use takeover::Takeover;
@@ -73,7 +73,8 @@ pub struct Prediction {
     pub widest: Cause,
     /// The replay error, as a share of the measured wall.
     pub replay_error: f64,
-    /// For each change, the indices of the launches that it applies to.
+    /// For each change, the indices of the launches that it applies to. Empty if several
+    /// predictions were made together, which would take much memory.
     pub changed: Vec<Vec<u32>>,
     /// How much less and how much more the saving may be, because some waits have an unknown cause.
     /// `None` if the causes were recorded.
@@ -147,7 +148,10 @@ impl WhatIf<'_, '_> {
         let firsts: Vec<usize> = sets.iter().map(first_of).collect();
         let different: BTreeSet<usize> = firsts.iter().copied().collect();
         let different: Vec<usize> = different.into_iter().collect();
-        let predictions = parallel::map(different.len(), max_replays, |index| self.predict(sets[different[index]]));
+        let predictions = parallel::map(different.len(), max_replays, |index| Prediction {
+            changed: Vec::new(),
+            ..self.predict(sets[different[index]])
+        });
         let of = |first: &usize| predictions[different.binary_search(first).unwrap_or_default()].clone();
         firsts.iter().map(of).collect()
     }
@@ -155,19 +159,19 @@ impl WhatIf<'_, '_> {
     pub fn predict(&self, changes: &[AppliedChange]) -> Prediction {
         let (adjustments, changed) = self.adjustments(changes);
         let (savings, (predicted, uncertainty)) =
-            parallel::join(|| adjustments.savings(self.forest), || self.replay_with(&adjustments));
+            parallel::join(|| Savings::of(&adjustments.savings(self.forest)), || self.replay_with(&adjustments));
         let wall = self.as_measured(self.replay.unrecorded);
         let error = self.replay.error();
         // At most the whole saving is uncertain.
-        let costs = (uncertainty / savings.iter().flatten().sum::<f64>().max(1.0)).min(1.0);
+        let costs = (uncertainty / savings.sum.max(1.0)).min(1.0);
         let costs = costs.hypot(adjustments.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
         let (polling, repeatability) = (self.timelines.polling_uncertainty, self.constants.repeatability);
-        let margins = Margins::new([predicted, wall - predicted], &savings, costs, error, polling, repeatability);
+        let margins = Margins::new([predicted, wall - predicted], savings, costs, error, polling, repeatability);
         let saved = (wall - predicted).max(0.0);
         let unknown = self.unknown_waits(&adjustments, &changed, saved, predicted);
         let held_by_others = self.held_by_others(&adjustments, predicted);
         // Launches that ran at the same time save less of the wall than of their own time.
-        let scale = saved / savings.iter().flatten().sum::<f64>().max(1.0);
+        let scale = saved / savings.sum.max(1.0);
         let guessed = adjustments.guessed_ns.map(|time| time * scale.clamp(0.0, 1.0));
         let unsure = self.unsure_cost(&adjustments, saved);
         let guessed = [0, 1].map(|end| Nanos((guessed[end] + unsure[end]) as u64));
