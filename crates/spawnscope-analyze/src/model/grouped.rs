@@ -5,7 +5,7 @@
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GroupedItems<T> {
     items: Vec<T>,
-    /// The start of each owner's items, and the end of the last owner's.
+    /// The start of each owner's items, and the end of the last owner's. Empty without items.
     starts: Vec<u32>,
 }
 
@@ -14,6 +14,9 @@ impl<T> GroupedItems<T> {
     pub(crate) fn new(owners: usize, mut owned: Vec<(u32, T)>) -> GroupedItems<T> {
         if !owned.is_sorted_by_key(|(owner, _)| *owner) {
             owned.sort_by_key(|(owner, _)| *owner);
+        }
+        if owned.is_empty() {
+            return GroupedItems { items: Vec::new(), starts: Vec::new() };
         }
         let mut starts = vec![0; owners + 1];
         for (owner, _) in &owned {

@@ -60,10 +60,7 @@ impl<'a> Joiner<'a> {
 
     /// Returns one launch without its name and depth, which depend on its ancestors.
     fn launch(&self, row: &LaunchRow, exec_rows: &[&ExecRow]) -> Launch<'a> {
-        let execs = match exec_rows {
-            [only] => Execs::One(self.exec(only)),
-            rows => Execs::Others(rows.iter().map(|exec| self.exec(exec)).collect()),
-        };
+        let execs = self.execs(exec_rows);
         let instants = Instants {
             prepare: row.prepare.into(),
             parent_tidied: row.parent_tidied.into(),
@@ -116,6 +113,13 @@ impl<'a> Joiner<'a> {
             if let Some(worked_until) = worked_until {
                 launches[index].divide_setup(worked_until, self.end);
             }
+        }
+    }
+
+    fn execs(&self, rows: &[&ExecRow]) -> Execs<'a> {
+        match rows {
+            [only] => Execs::One(self.exec(only)),
+            _ => Execs::Others(rows.iter().map(|exec| self.exec(exec)).collect()),
         }
     }
 

@@ -70,7 +70,6 @@ impl<'a> Forest<'a> {
         let names: Vec<MaybeKnown<TextId>> = rows.iter().map(|row| row.name.into()).collect();
         let mut parents: Vec<MaybeKnown<u32>> =
             rows.iter().map(|row| row.parent.and_then(|parent| index_of(&ids, parent)).into()).collect();
-
         let info = &recording.info;
         let end = info.last_event.max(info.wall.unwrap_or_default());
         let joiner = Joiner { recording, end, unnamed: Arc::default() };
@@ -84,7 +83,6 @@ impl<'a> Forest<'a> {
             (0..).zip(siblings).for_each(|(position, child)| positions[*child] = position);
         }
         joiner.divide_forks(&mut joined, &children);
-        let failed_execs = joiner.failed_execs(&ids);
         let tops = (0..joined.len()).filter(|index| parents[*index].get().is_none());
         let (roots, orphans) = tops.partition(|top| matches!(joined[*top].origin, Origin::Command | Origin::Existed));
         let mut forest = Forest {
@@ -96,7 +94,7 @@ impl<'a> Forest<'a> {
             started_unix_ns: info.started_unix_ns,
             children,
             positions,
-            failed_execs,
+            failed_execs: joiner.failed_execs(&ids),
             recording,
             parents,
             stops: joiner.stops(&ids),
