@@ -87,6 +87,36 @@ fn the_critical_path_and_removal_agree_when_another_thread_polls() {
     }
 }
 
+/// The exit of the shell kills a thread that sleeps 1 ms at a time. After each launch, the shell
+/// waits for it once.
+#[test]
+fn the_sleeps_of_a_thread_that_is_killed_go_with_the_launches() {
+    let mut serial = Serial::new();
+    let (mut launches, mut on) = (Vec::new(), 0);
+    let long = Spans { run: 10_000_000, ..Spans::USUAL };
+    serial.slices.push(created(POLLING, 0, 0));
+    while launches.len() < LAUNCHES {
+        launches.push(serial.launch(&long, DIRNAME));
+        let (from, woken) = (serial.now(), serial.now() + LOCK);
+        let waker = Some(WakerRow::Task(TaskId(POLLING)));
+        serial.slices.push(slice(1, from - BETWEEN, from, [LOCK, 0], FUTEX, waker));
+        while on + 1_010_000 < woken {
+            serial.slices.push(slice(POLLING, on, on + 10_000, [1_000_000, 0], CLOCK_NANOSLEEP, None));
+            on += 1_010_000;
+        }
+        serial.slices.push(slice(POLLING, on, woken + 10_000, [10_000, 0], CLOCK_NANOSLEEP, None));
+        on = woken + 20_000;
+        serial.resume_shell_at(woken);
+    }
+    let (recording, mut slices) = serial.finish();
+    let killed = recording.info.wall.unwrap().0 - 20_000;
+    slices.push(slice(POLLING, on, on + 10_000, [killed - on - 10_000, 0], CLOCK_NANOSLEEP, None));
+    slices.push(ended(POLLING, killed, killed + 20_000));
+    let (prediction, _) = without_launches(&(recording, slices, launches));
+    let all = LAUNCHES as u64 * (LAUNCH + long.run - Spans::USUAL.run);
+    assert!(prediction.saving()[0].0.abs_diff(all) < all / 10, "{prediction:?} of {all}");
+}
+
 #[test]
 fn polling_rounds_that_coincide_with_launches_make_a_prediction_uncertain() {
     let mut recorded = polled_recording(Round::Before);

@@ -31,8 +31,8 @@ struct Effort {
 }
 
 impl Supervision {
-    /// Analyzes the program of a thread. `launch` is the launch that the thread belongs to. A thread
-    /// that is killed sleeps for nobody, however rarely.
+    /// Analyzes the program of a thread. `launch` is the launch that the thread belongs to. No work
+    /// waits for the sleeps of a thread that is killed, however rare they are.
     pub(super) fn of(steps: impl Iterator<Item = Step>, launch: u32, is_mortal: bool) -> Supervision {
         // Most steps for one launch are adjacent. A map with all launches would take several times
         // the memory.
@@ -143,6 +143,6 @@ mod tests {
         assert!(is_own(&[sleeping()]));
         assert!(!is_own(&[sleeping(), sleeping()]));
         let of_killed = Supervision::of([sleeping()].into_iter(), OWN, true);
-        assert!(!of_killed.is_own(sleeping()), "a thread that is killed sleeps for nobody");
+        assert!(!of_killed.is_own(sleeping()), "nothing waits for the sleep of a thread that is killed");
     }
 }
