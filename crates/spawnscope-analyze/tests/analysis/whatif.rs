@@ -74,7 +74,9 @@ fn the_overhead_of_recording_is_not_part_of_predictions() {
     assert!(expected.abs_diff(LAUNCH - its_calls) < 10, "{traced:?}");
     let margin = traced.saving_margin.0;
     assert!(low.abs_diff(LAUNCH - 100 * 600 - margin) < margin / 5, "{low} {margin} {traced:?}");
-    assert!(high.abs_diff(LAUNCH - 100 * 100 + margin) < 10, "{high} {margin} {traced:?}");
+    // What remains may be quicker in proportion to what goes.
+    let quicker = expected * 12 / 100;
+    assert!(high.abs_diff(LAUNCH - 100 * 100 + margin + quicker) < 10, "{high} {margin} {traced:?}");
 }
 
 #[test]

@@ -83,7 +83,8 @@ pub struct Prediction {
     /// programs outside of the recording would hold of a larger number. `None` if they held none.
     pub held_by_others: Option<[Nanos; 2]>,
     /// How much less and how much more the saving may be, because nothing tells the start-up of a
-    /// program from its work, or because it is not known well what recording costs.
+    /// program from its work, because it is not known well what recording costs, or because what
+    /// remains is quicker.
     guessed: [Nanos; 2],
     /// By how much the lower end of the saving is divided, because recording may have made launches
     /// that many times as long.
@@ -161,12 +162,12 @@ impl WhatIf<'_, '_> {
         let (savings, (predicted, uncertainty)) =
             parallel::join(|| Savings::of(&adjustments.savings(self.forest)), || self.replay_with(&adjustments));
         let wall = self.as_measured(self.replay.unrecorded);
-        let error = self.replay.error();
         // At most the whole saving is uncertain.
         let costs = (uncertainty / savings.sum.max(1.0)).min(1.0);
         let costs = costs.hypot(adjustments.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
-        let (polling, repeatability) = (self.timelines.polling_uncertainty, self.constants.repeatability);
-        let margins = Margins::new([predicted, wall - predicted], savings, costs, error, polling, repeatability);
+        let waits = (self.timelines.polling_uncertainty, self.timelines.is_reconstructed());
+        let walls = [predicted, wall - predicted];
+        let margins = Margins::new(walls, savings, [costs, self.replay.error()], waits, self.constants.repeatability);
         let saved = (wall - predicted).max(0.0);
         let unknown = self.unknown_waits(&adjustments, &changed, saved, predicted);
         let held_by_others = self.held_by_others(&adjustments, predicted);
@@ -174,7 +175,7 @@ impl WhatIf<'_, '_> {
         let scale = saved / savings.sum.max(1.0);
         let guessed = adjustments.guessed_ns.map(|time| time * scale.clamp(0.0, 1.0));
         let unsure = self.unsure_cost(&adjustments, saved);
-        let guessed = [0, 1].map(|end| Nanos((guessed[end] + unsure[end]) as u64));
+        let guessed = [guessed[0] + unsure[0], guessed[1] + unsure[1] + margins.quicker].map(|time| Nanos(time as u64));
         let shifts = [unknown.unwrap_or_default(), held_by_others.unwrap_or_default(), guessed];
         let shifts = shifts.map(|shift| shift.map(|time| time.0 as f64));
         let largest = shifts.map(|[less, more]| less.max(more));
@@ -188,7 +189,7 @@ impl WhatIf<'_, '_> {
             saving_margin: Nanos(margins.saving() as u64),
             run_margins: margins.of_one_run(),
             widest: margins.largest_cause(largest),
-            replay_error: error,
+            replay_error: self.replay.error(),
             changed,
             unknown,
             held_by_others,

@@ -146,6 +146,8 @@ const AFTER_SPREAD: f64 = 0.25;
 const RANGE: f64 = 4.0;
 /// How far that range reaches from the mean, in standard deviations.
 const REACH: f64 = 2.0;
+/// How much of the run after a long start-up is assumed to be start-up, too.
+const LATE_SHARE: f64 = 0.75;
 /// A start-up is long from this share of the shortest run on.
 const LONG_START_UP: f64 = 0.5;
 
@@ -212,10 +214,12 @@ impl FixedPart {
         let [likely, low, high] = [(1.0, usual), (1.0 - AFTER_SPREAD, 0.0), (1.0 + AFTER_SPREAD, max)]
             .map(|(spread, later)| (start_up + share * spread * start_up + later).min(run.span));
         // Programs with a long start-up often prepare more once they know what to do: pylint, node
-        // and php, of small files, all that they do. Others work, so half of the rest is assumed.
+        // and php, of small files, all that they do; curl, git cat-file and readelf, most of it.
+        // Others work.
         let is_long = start_up >= LONG_START_UP * run.span;
-        let more = if is_long { (run.span - likely) / 2.0 } else { 0.0 };
-        let deviation = (more / REACH).max((high - low) / RANGE);
+        let rest = if is_long { run.span - likely } else { 0.0 };
+        let more = rest * LATE_SHARE;
+        let deviation = (rest / 2.0 / REACH).max((high - low) / RANGE);
         let recorded = Some(AfterStartUp { share, nanos: usual + more });
         Some(FixedPart { likely: likely + more, deviation, recorded, ..FixedPart::default() })
     }
