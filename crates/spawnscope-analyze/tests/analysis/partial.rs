@@ -103,9 +103,12 @@ fn assert_contains(partial: &Prediction, whole: &Prediction) {
 
 #[test]
 fn a_loop_is_predicted_as_with_wakers() {
-    let (whole, launches) = serial(20);
-    let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
-    for (partial, is_certain) in [(as_ptrace(&whole, true), true), (as_ptrace(&whole, false), false)] {
+    // If the shell is idle as long as each of many children, it waits for them, though no wait was
+    // recorded.
+    for (count, with_waits, is_certain) in [(20, true, true), (20, false, true), (4, false, false)] {
+        let (whole, launches) = serial(count);
+        let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
+        let partial = as_ptrace(&whole, with_waits);
         let name = partial.0.info.collector.clone();
         let prediction = predict_partial(&partial, Change::Remove, &launches);
         assert!(prediction.replay_error.abs() < 0.01, "{name}: {prediction:?}");
@@ -416,7 +419,7 @@ fn an_exact_fix_comes_before_a_general_one_though_its_saving_is_uncertain() {
         serial.launch_waiting(if number % 6 == 5 { &heavy } else { &light }, DIRNAME, READ);
     }
     serial.run_shell_until(serial.now() + WORK_OF_SHELL);
-    let partial = as_ptrace(&with_cpu_of_shell(serial.finish()), false);
+    let partial = as_ptrace(&serial.finish(), false);
     let forest = Forest::build(&partial.0);
     let timelines = reconstructed(&forest, &partial);
     let found = Causes::find(&partial.0, &forest, &timelines).unwrap().advices;

@@ -10,9 +10,10 @@ mod ties;
 
 use events::{ChildEventKind, ChildEvents, child_events};
 
+use crate::model::phases::Phase;
 use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
-use crate::model::unknown_waits::{Creation, UnknownWaits};
+use crate::model::unknown_waits::{Creation, UnknownWait, UnknownWaits};
 use spawnscope_data::event::{Constant, LeftCpu, Mechanism, Nanos, TaskId};
 use spawnscope_data::rows::{ObjectRef, Recording, SliceRow, ThreadRow, WakerRow};
 
@@ -31,10 +32,40 @@ pub fn reconstruct(
     let (mut unknown, reaps) = ties::tie(forest, &events, &mut timelines);
     let (slices, more) = fill::fill(forest, &events, threads, &timelines);
     unknown.extend(more);
+    forget_coincidences(forest, &mut unknown);
     timelines = timelines.with_slices(slices);
     let creations = creations(recording, forest, &events);
     timelines.unknown = Some(UnknownWaits { waits: unknown, reaps, creations });
     timelines
+}
+
+/// Number of waits of a process that end with a child each, from which on this is no coincidence.
+const MIN_REPEATED: usize = 5;
+/// Share of the waits of a process with an uncertain cause that must do so.
+const REPEATED_SHARE: f64 = 0.9;
+
+/// Drops the waits whose supposed cause is certain because the process waited so again and again:
+/// if it had waited for something else, only some of its waits would have ended with a child.
+fn forget_coincidences(forest: &Forest<'_>, unknown: &mut Vec<UnknownWait>) {
+    let ends_with_child = |wait: &UnknownWait| {
+        let [first, last] = wait.end;
+        // Where the CPU time is unknown, a thread only seems to be idle as long as its children.
+        let launch = &forest.launches[wait.launch as usize];
+        let knows_cpu = launch.cpu_phases.get(Phase::Run).or(launch.last_run_cpu.get()).is_some();
+        let is_short = last.since(first).0 as f64 <= (1.0 - REPEATED_SHARE) * wait.span.0 as f64;
+        knows_cpu && is_short && wait.supposed.is_some()
+    };
+    let mut counts = vec![[0_usize; 2]; forest.launches.len()];
+    for wait in &*unknown {
+        let [all, with_child] = &mut counts[wait.launch as usize];
+        *all += 1;
+        *with_child += usize::from(ends_with_child(wait));
+    }
+    unknown.retain(|wait| {
+        let [all, with_child] = counts[wait.launch as usize];
+        let is_repeated = with_child >= MIN_REPEATED && with_child as f64 >= REPEATED_SHARE * all as f64;
+        !is_repeated || !ends_with_child(wait)
+    });
 }
 
 #[derive(Clone, Copy, Debug)]
