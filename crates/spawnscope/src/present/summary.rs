@@ -37,7 +37,7 @@ const WITHOUT: &str = "saved without it";
 /// Explains the word, unless a sentence above does.
 const LEGEND: &str = "start-up: starting and ending a program, everything but its own run";
 /// Explains rows without a saving.
-const NO_SAVING: &str = "-: not predicted: the command, or not among the eight that hold the most";
+const NO_SAVING: &str = "-: not predicted: the command, or none of the eight that matter most";
 /// Explains totals that are longer than the command.
 const NESTED_TOTALS: &str = "total: launches that run at the same time, or within each other, add up";
 /// Explains savings that are larger than the total.
@@ -192,7 +192,7 @@ fn print_cure(page: &mut Page, advice: &Advice, has_recipe: bool) {
     let finding = &advice.finding;
     let print_limit = |page: &mut Page| {
         let clause = finding.limits.split("; ").next().filter(|clause| has_recipe && !clause.is_empty());
-        let clause = clause.map(|clause| format!("but: {}", text::escape(clause.as_bytes())));
+        let clause = clause.map(|clause| format!("caveat: {}", text::escape(clause.as_bytes())));
         clause.iter().for_each(|clause| page.sentence(indent, QUIET, clause));
     };
     if advice::has_most_lines(advice) && advice::print_changed_lines(page, indent, advice, most) > 0 {

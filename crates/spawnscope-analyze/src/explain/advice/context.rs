@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use crate::explain::advice::programs::is_idempotent;
 use crate::explain::advice::small_work::SmallWork;
-use crate::explain::advice::thresholds::MIN_REPETITIONS;
 use crate::explain::drift::Drift;
 use crate::explain::tool_calls::ToolCalls;
 use crate::model::launch::{Exec, Launch};
@@ -22,6 +21,9 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Recording;
 use spawnscope_data::statistics::median;
 
+/// Minimum number of launches in a group. Fewer launches are not a pattern in a script, and are too
+/// few to predict the duration of another launch.
+pub(super) const MIN_REPETITIONS: usize = 5;
 /// Advice is reported only if its saving exceeds this share of the wall.
 const MIN_SAVING_SHARE: f64 = 0.01;
 /// Advice is reported only if its saving also exceeds this duration.

@@ -5,14 +5,10 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::model::launch::Launch;
 use crate::predict::whatif::changes::work;
 use spawnscope_data::event::Nanos;
-
-/// Minimum number of launches in a group. Fewer launches are not a pattern in a script, and are too
-/// few to predict the duration of another launch.
-pub(super) const MIN_REPETITIONS: usize = 5;
 
 /// Returns the groups with at least `MIN_REPETITIONS` launches that took the longest, at most `max`
 /// of them. The number is limited because each finding is replayed.

@@ -63,8 +63,8 @@ pub(super) struct Margins {
 impl Margins {
     /// Computes the margins of a predicted wall and of a saving, in nanoseconds. `costs` is the
     /// standard deviation of separately measured or assumed costs, as a share of the saving. Of the
-    /// waits, it takes how much those for polling threads may be wrong, and whether their causes are
-    /// reconstructed.
+    /// waits, it takes how much those for polling threads may be wrong, and whether their causes
+    /// are reconstructed.
     pub(super) fn new(
         [predicted, saved]: [f64; 2],
         savings: Savings,

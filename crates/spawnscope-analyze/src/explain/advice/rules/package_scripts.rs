@@ -1,10 +1,10 @@
 //! Package scripts that call `npm run`, `npx` or another runner: each call starts a runner, which
 //! only starts the script's command.
 
-use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{abridged, launches, name, time, times};
-use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_groups};
+use crate::explain::advice::thresholds::longest_groups;
 use crate::patterns::package_scripts::{ScriptCall, is_in_script};
 use crate::predict::whatif::changes::Change;
 

@@ -3,10 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{launches, name, time};
-use crate::explain::advice::thresholds::MIN_REPETITIONS;
 use crate::predict::whatif::changes::Change;
 use crate::waits::failed_execs::{PathSearchTally, PathSearches, SearchEnd, attempts_of};
 use spawnscope_data::event::Nanos;

@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 
 use super::builtin;
-use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::functions::functions;
 use crate::explain::advice::phrases::{launches, name, time, times};
-use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_groups};
+use crate::explain::advice::thresholds::longest_groups;
 use crate::patterns::shells::Dialect;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;

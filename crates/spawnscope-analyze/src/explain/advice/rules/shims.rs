@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{self, literal, name, option, quoted, time};
-use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_groups};
+use crate::explain::advice::thresholds::longest_groups;
 use crate::model::launch::{Exec, Launch, base_name};
 use crate::model::phases::Phase;
 use crate::patterns::chains::{

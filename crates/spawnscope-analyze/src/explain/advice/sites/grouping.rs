@@ -4,10 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Site;
-use crate::explain::advice::context::{DEPENDENT_SHARE, RuleContext};
+use crate::explain::advice::context::{DEPENDENT_SHARE, MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::programs::{FILE_CHANGERS, Together, is_compiler, is_worth_a_launch};
 use crate::explain::advice::shared_line::arguments_of;
-use crate::explain::advice::thresholds::MIN_REPETITIONS;
 use crate::model::launch::{Launch, NOT_FOUND, base_name};
 use crate::model::tree::Forest;
 use crate::patterns::calls::Call;

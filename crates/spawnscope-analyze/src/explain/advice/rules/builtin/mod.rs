@@ -15,12 +15,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::functions::functions;
 use crate::explain::advice::phrases::{launches, name, replacement, time, times};
 use crate::explain::advice::shared_line::arguments_of;
-use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_frequent_groups};
+use crate::explain::advice::thresholds::longest_frequent_groups;
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::PipelineUnit;
 use crate::patterns::shells::{Dialect, needless_shell};

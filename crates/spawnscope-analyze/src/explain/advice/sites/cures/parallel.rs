@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{Cure, LOCK, PARALLEL, certain, finding, removing, shared_line};
-use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::languages::language;
 use crate::explain::advice::phrases::{name, quoted, selector, time};
 use crate::explain::advice::programs::LOCKERS;
 use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
-use crate::explain::advice::thresholds::{MIN_REPETITIONS, work_time};
+use crate::explain::advice::thresholds::work_time;
 use crate::model::launch::Exec;
 use crate::model::phases::Phase;
 use crate::model::timeline::beginning;

@@ -5,14 +5,13 @@
 use std::collections::BTreeMap;
 
 use super::{Cure, IN_LANGUAGE, MANY, certain, files, finding, needs_library, open};
-use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::functions::functions_in;
 use crate::explain::advice::phrases::{OWN_WORK_LIMIT, launches, literal, name, option, quoted, time, times};
 use crate::explain::advice::rules::needless_shell::{PARALLEL, is_needless, is_per_file_launcher};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::sites::Site;
-use crate::explain::advice::thresholds::MIN_REPETITIONS;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::predict::whatif::changes::Change;
