@@ -24,7 +24,7 @@ pub(super) enum CommandWord {
 
 /// A command, and the file from which it reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Command {
+pub(super) struct CommandCall {
     pub(super) words: Vec<CommandWord>,
     pub(super) input: Option<CommandWord>,
 }
@@ -50,7 +50,7 @@ pub(super) enum Usage {
 pub(super) struct FoundLaunch {
     /// What is replaced.
     pub(super) range: Range<usize>,
-    pub(super) command: Command,
+    pub(super) command: CommandCall,
     pub(super) usage: Usage,
     /// Whether the value is one that is not a list.
     pub(super) is_scalar: bool,
@@ -82,7 +82,7 @@ impl CommandWord {
 }
 
 /// Splits a command line into words, as a shell does. `None` if a shell would do more than that.
-pub(super) fn split(pieces: &[Piece]) -> Option<Command> {
+pub(super) fn split(pieces: &[Piece]) -> Option<CommandCall> {
     let mut words: Vec<Vec<Piece>> = Vec::new();
     let (mut word, mut quote, mut input): (Option<Vec<Piece>>, _, _) = (None, None, None);
     for piece in pieces {
@@ -117,7 +117,7 @@ pub(super) fn split(pieces: &[Piece]) -> Option<Command> {
         None => None,
     };
     let is_assignment = words.first()?.literal().is_some_and(|word| word.contains(&b'='));
-    (quote.is_none() && !is_assignment).then_some(Command { words, input })
+    (quote.is_none() && !is_assignment).then_some(CommandCall { words, input })
 }
 
 fn push(pieces: &mut Vec<Piece>, byte: u8) {

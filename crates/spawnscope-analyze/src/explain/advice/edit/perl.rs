@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::command::{Command, CommandWord, FoundLaunch, Piece, Usage, split, split_code, string_length};
+use super::command::{CommandCall, CommandWord, FoundLaunch, Piece, Usage, split, split_code, string_length};
 use super::{EditRefusal, Splice, line_start, refuse, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::words::contains;
@@ -110,7 +110,7 @@ fn closing(text: &[u8], open: usize, close: u8) -> Option<usize> {
 }
 
 /// Returns the command that `system` gets: a string, or a list of words.
-fn command(arguments: &[u8]) -> Option<Command> {
+fn command(arguments: &[u8]) -> Option<CommandCall> {
     let arguments = split_code(arguments, b',')?;
     if let [line] = arguments[..] {
         return split(&string(line)?);
@@ -121,7 +121,7 @@ fn command(arguments: &[u8]) -> Option<Command> {
         None => None,
     });
     let words: Vec<CommandWord> = words.collect::<Option<_>>()?;
-    (!words.is_empty()).then_some(Command { words, input: None })
+    (!words.is_empty()).then_some(CommandCall { words, input: None })
 }
 
 /// Returns the parts of a string in quotes.

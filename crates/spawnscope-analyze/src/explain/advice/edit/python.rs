@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::command::{Command, CommandWord, FoundLaunch, Piece, Usage, split, split_code};
+use super::command::{CommandCall, CommandWord, FoundLaunch, Piece, Usage, split, split_code};
 use super::{EditRefusal, Splice, line_end, line_start, refuse, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::words::{Words, contains};
@@ -127,13 +127,13 @@ fn launch(text: &[u8], call: &Call<'_>) -> Option<FoundLaunch> {
 }
 
 /// Returns the command of a call: a list, or a string.
-fn command(source: &[u8]) -> Option<Command> {
+fn command(source: &[u8]) -> Option<CommandCall> {
     let Some(list) = source.strip_prefix(b"[").and_then(|list| list.strip_suffix(b"]")) else {
         return split(&pieces(source)?);
     };
     let words = split_code(list, b',')?.into_iter().filter(|word| !word.is_empty()).map(word);
     let words: Vec<CommandWord> = words.collect::<Option<_>>()?;
-    (!words.is_empty()).then_some(Command { words, input: None })
+    (!words.is_empty()).then_some(CommandCall { words, input: None })
 }
 
 /// Methods after a result, with what they make of it.

@@ -7,7 +7,7 @@ use super::call::{
 
 pub(super) fn sed(call: &Call) -> Option<Substitute> {
     let (script, is_extended) = script_of(&call.words())?;
-    let commands = Command::all(&script, is_extended)?;
+    let commands = SedCommand::all(&script, is_extended)?;
     let substitute = |form, exact_for| Some(Substitute::of_filter(call, form, exact_for, &[TEXT_LIMIT]));
     if let ([only], false) = (&commands[..], call.has_extensions())
         && let Some(statement) = only.in_any_shell()
@@ -39,7 +39,7 @@ fn script_of(words: &[&str]) -> Option<(String, bool)> {
 
 /// The sed command `s/pattern/replacement/g`, whose pattern may have an anchor or `.*` before or
 /// after it.
-struct Command {
+struct SedCommand {
     pattern: Pattern,
     starts: Option<&'static str>,
     ends: Option<&'static str>,
@@ -58,8 +58,8 @@ enum Pattern {
     },
 }
 
-impl Command {
-    fn all(script: &str, is_extended: bool) -> Option<Vec<Command>> {
+impl SedCommand {
+    fn all(script: &str, is_extended: bool) -> Option<Vec<SedCommand>> {
         let (mut commands, mut rest) = (Vec::new(), script.trim());
         while !rest.is_empty() {
             let parts = rest.strip_prefix('s')?;
@@ -72,13 +72,13 @@ impl Command {
                 "g" => true,
                 _ => return None,
             };
-            commands.push(Command::of(&pattern, replacement, is_global, is_extended)?);
+            commands.push(SedCommand::of(&pattern, replacement, is_global, is_extended)?);
             rest = after.trim();
         }
         Some(commands)
     }
 
-    fn of(pattern: &str, replacement: String, is_global: bool, is_extended: bool) -> Option<Command> {
+    fn of(pattern: &str, replacement: String, is_global: bool, is_extended: bool) -> Option<SedCommand> {
         let strip_start = |text: &'static str| Some((pattern.strip_prefix(text)?, text));
         let (rest, starts) = ["^.*", ".*", "^"].into_iter().find_map(strip_start).unzip();
         let rest = rest.unwrap_or(pattern);
@@ -88,7 +88,7 @@ impl Command {
         let text = text.unwrap_or(rest);
         let pattern = literal_of(text, is_extended).map(Pattern::Text).or_else(|| set_of(text, is_extended))?;
         let is_plain = !replacement.contains(['\\', '&']) && is_literal_replacement(&replacement);
-        is_plain.then_some(Command { pattern, starts, ends, replacement, is_global })
+        is_plain.then_some(SedCommand { pattern, starts, ends, replacement, is_global })
     }
 
     /// Returns the suffix of an expansion that does the same for one line: `#...` or `%...`, or one
