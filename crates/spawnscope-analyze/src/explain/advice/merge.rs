@@ -12,6 +12,7 @@ use crate::explain::advice::finding::Finding;
 use crate::explain::advice::rules::builtin;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
+use crate::sites::callers::CallerCounts;
 use spawnscope_data::event::Nanos;
 
 /// Two findings have the same cause if they share at least this part of the launches of the larger
@@ -32,6 +33,8 @@ const MINOR: f64 = 0.25;
 const GUESSED_OF_PHASE: f64 = 0.5;
 /// Findings that save less than this share of the wall come after all larger ones.
 pub(super) const SMALL_SHARE: f64 = 0.02;
+/// A fix that is simple at one line is not so at more than these.
+const MANY_LINES: u64 = 10;
 /// Number of findings whose fixes are replayed together.
 const MAX_TOGETHER: usize = 3;
 /// Launches hold most of the wall if this share depends on them.
@@ -111,10 +114,11 @@ pub(super) fn sort(all: &mut [Advice], wall: Nanos) {
         let is_alike = |advice: &Advice| kind(advice) == kind(first) && may_save_as_much(advice, first);
         let alike = || rest.iter().enumerate().filter(|(_, advice)| is_alike(advice));
         let most = alike().map(|(_, advice)| removed_by(&advice.finding)).max().unwrap_or_default();
-        let best = alike().min_by_key(|(_, Advice { finding, .. })| {
+        let best = alike().min_by_key(|(_, advice)| {
+            let finding = &advice.finding;
             let (is_possible, is_about_most) = (!finding.is_guess, is_about(removed_by(finding), most));
             let known = [is_of_launches(finding), is_possible, is_about_most].map(Reverse);
-            (known, difficulty(finding), finding.launches.first().copied())
+            (known, difficulty(advice), finding.launches.first().copied())
         });
         let best = best.map_or(0, |(position, _)| position);
         rest[..=best].rotate_right(1);
@@ -290,8 +294,8 @@ fn best_candidate(members: &[Advice], candidates: &[usize]) -> usize {
     };
     let good = candidates.iter().copied().filter(|position| is_as_good(&members[*position]));
     let best = good.min_by_key(|position| {
-        let finding = &members[*position].finding;
-        (difficulty(finding), Reverse(removed_by(finding)), *position)
+        let advice = &members[*position];
+        (difficulty(advice), Reverse(removed_by(&advice.finding)), *position)
     });
     let best = best.unwrap_or_default();
     // Long launches are more than their launch tax. One process for all of them saves an unknown
@@ -333,12 +337,19 @@ fn is_one_process(advice: &Advice) -> bool {
 }
 
 /// Returns how hard a fix is to make, compared with others.
-fn difficulty(finding: &Finding) -> usize {
-    let rule = finding.rule;
-    let simple = SIMPLE.iter().position(|id| *id == rule);
+fn difficulty(advice: &Advice) -> usize {
+    let rule = advice.finding.rule;
+    let simple = SIMPLE.iter().position(|id| *id == rule).filter(|_| !is_at_many_lines(&advice.callers));
     // A known function of the language is not harder than another call.
-    let is_function = rule == "in-language" && !finding.is_guess;
+    let is_function = rule == "in-language" && !advice.finding.is_guess;
     let harder = HARDER.iter().position(|id| *id == rule).filter(|_| !is_function);
     let harder = harder.map(|position| SIMPLE.len() + 1 + position);
     simple.or(harder).unwrap_or(SIMPLE.len())
+}
+
+/// Whether about each launch has a line of its own, so that a fix changes many lines.
+fn is_at_many_lines(callers: &CallerCounts) -> bool {
+    let lines = callers.largest.len() as u64 + callers.other_call_sites;
+    let launches = callers.largest.iter().map(|(_, count)| count).sum::<u64>() + callers.others;
+    lines > MANY_LINES && launches < 2 * lines
 }
