@@ -163,8 +163,8 @@ fn useless_pidfds() {
         child.signal(libc::SIGTERM).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
         let mut child = command.spawn().unwrap();
-        child.signal_group(libc::SIGINT).unwrap();
-        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGINT));
+        child.signal_group(libc::SIGUSR1).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGUSR1));
         let mut child = command.spawn().unwrap();
         child.kill_tree().unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
