@@ -92,6 +92,7 @@ def main():
     rows = []
     for name in options.programs:
         with tempfile.TemporaryDirectory(prefix="spawnscope-bench.") as work:
+            os.chmod(work, 0o755)
             rows.append(compare(options, name, options.keep / name.replace(" ", "-") if options.keep else Path(work)))
     for number, kind in enumerate(others):
         same, right = (sum(row[number][index] for row in rows) for index in (0, 1))

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 
 import pytest
 from vspawn.pty import Pty
+
+
+@pytest.fixture(autouse=True)
+def _default_signals() -> Iterator[None]:
+    """Programs end by the signals of a terminal, even if a script started the tests in the background, which ignores some."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def read_all(pty: Pty) -> bytes:
