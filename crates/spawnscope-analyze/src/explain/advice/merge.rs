@@ -118,7 +118,9 @@ pub(super) fn sort(all: &mut [Advice], wall: Nanos) {
             let finding = &advice.finding;
             let (is_possible, is_about_most) = (!finding.is_guess, is_about(removed_by(finding), most));
             let known = [is_of_launches(finding), is_possible, is_about_most].map(Reverse);
-            (known, difficulty(advice), finding.launches.first().copied())
+            let [_, _, most_saved] = advice.saving;
+            let is_less = most_saved < first.likely_saving();
+            (known, difficulty(advice), is_less, finding.launches.first().copied())
         });
         let best = best.map_or(0, |(position, _)| position);
         rest[..=best].rotate_right(1);
