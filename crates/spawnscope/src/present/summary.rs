@@ -37,7 +37,7 @@ const WITHOUT: &str = "saved without it";
 /// Explains the word, unless a sentence above does.
 const LEGEND: &str = "start-up: starting and ending a program, everything but its own run";
 /// Explains rows without a saving.
-const NO_SAVING: &str = "-: not predicted: the command, or none of the eight that matter most";
+const NO_SAVING: &str = "-: not predicted (the command itself, and all but eight programs)";
 /// Explains totals that are longer than the command.
 const NESTED_TOTALS: &str = "total: launches that run at the same time, or within each other, add up";
 /// Explains savings that are larger than the total.
