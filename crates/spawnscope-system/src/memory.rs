@@ -36,6 +36,17 @@ unsafe fn read_to(process: Pid, address: u64, to: *mut u8, length: usize) -> usi
     usize::try_from(read).unwrap_or(0)
 }
 
+/// Reads words from several addresses in one call; `None` if one of them cannot be read.
+pub(crate) fn read_words<const N: usize>(process: Pid, addresses: [u64; N]) -> Option<[u64; N]> {
+    let mut words = [0; N];
+    let local = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of_val(&words) };
+    let remote = addresses.map(|at| libc::iovec { iov_base: at as *mut libc::c_void, iov_len: size_of::<u64>() });
+    // SAFETY: the call writes at most N words to `words`. It accesses `remote` in the other process.
+    let read =
+        unsafe { libc::process_vm_readv(process.0, &raw const local, 1, remote.as_ptr(), N as libc::c_ulong, 0) };
+    (usize::try_from(read) == Ok(size_of_val(&words))).then_some(words)
+}
+
 /// Returns the bytes of a number at `at`; `None` if `bytes` ends earlier.
 pub fn number_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()

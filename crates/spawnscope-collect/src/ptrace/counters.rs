@@ -41,9 +41,12 @@ pub(super) fn are_counted() -> bool {
 
 /// Returns how long the first thread of a process has waited for a CPU so far. `schedstat`: the
 /// file with its counters, if it is open.
-pub(super) fn time_in_run_queue(process: Pid, schedstat: Option<File>) -> Option<Nanos> {
-    let schedstat = schedstat.or_else(|| open_schedstat(process))?;
-    Some(Nanos(read_counters(&schedstat)?.delayed))
+pub(super) fn time_in_run_queue(process: Pid, schedstat: Option<&File>) -> Option<Nanos> {
+    let counters = match schedstat {
+        Some(schedstat) => read_counters(schedstat),
+        None => read_counters(&open_schedstat(process)?),
+    };
+    Some(Nanos(counters?.delayed))
 }
 
 pub(super) fn open_schedstat(process: Pid) -> Option<File> {

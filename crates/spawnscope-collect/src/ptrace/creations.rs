@@ -31,7 +31,7 @@ impl Tracing {
             return;
         };
         self.report_load(parent.launch, false);
-        self.report_idle(creator, parent, at);
+        self.report_idle(creator, parent, at, None);
         self.report_own_call_site(creator, parent);
         let is_native = self.processes.process(parent.launch).is_none_or(|process| process.is_native);
         let call = is_native.then(|| clone_call(creator)).flatten();

@@ -69,8 +69,8 @@ impl Tracing {
     }
 
     /// Reports what a thread has waited for since its last stop, if it is known. The thread is
-    /// stopped because it launches or exits.
-    pub(super) fn report_idle(&mut self, tid: Pid, thread: Thread, at: Nanos) {
+    /// stopped because it launches or exits. `cpu`: the CPU time of its process, if it was read.
+    pub(super) fn report_idle(&mut self, tid: Pid, thread: Thread, at: Nanos, cpu: Option<Nanos>) {
         if self.launchers.is_watched(tid) {
             return;
         }
@@ -82,7 +82,7 @@ impl Tracing {
             }
             return;
         }
-        let Some((from, idle)) = self.time_off(tid, thread, at) else {
+        let Some((from, idle)) = self.time_off(tid, thread, at, cpu) else {
             return;
         };
         if let Some((writer, until)) = self.input_writer(tid, from, at) {
@@ -99,20 +99,21 @@ impl Tracing {
     /// Returns how long a process was off its CPU since its last stop or since its program has
     /// begun, in nanoseconds, and when that was, without its waits for a CPU. `None` if it was
     /// hardly. Reports waits for a CPU of a program that has launched nothing.
-    fn time_off(&mut self, tid: Pid, thread: Thread, at: Nanos) -> Option<(Nanos, u64)> {
+    fn time_off(&mut self, tid: Pid, thread: Thread, at: Nanos, cpu: Option<Nanos>) -> Option<(Nanos, u64)> {
         let process = self.processes.process(thread.launch);
         let process = process.filter(|process| process.pid == tid && !process.had_threads)?;
-        let (begun, schedstat) = (process.begun, process.schedstat.take());
+        let begun = process.begun;
         let (from, idle) = if let Some(slice) = self.waits.time_off_since_last_stop(tid) {
             let slice = slice?;
             (slice.on?, at.since(slice.off).0)
         } else {
             let (from, cpu_before) = begun?;
-            let off = at.since(from).since(clock::cpu_time_of(tid)?.since(cpu_before));
+            let off = at.since(from).since(cpu.or_else(|| clock::cpu_time_of(tid))?.since(cpu_before));
             if off.0 < MIN_OFF_NS {
                 return None;
             }
             // Before the program has begun, the process waited as well, but hardly as long.
+            let schedstat = self.processes.process(thread.launch).and_then(|process| process.schedstat.as_ref());
             let delayed = off.min(time_in_run_queue(tid, schedstat).unwrap_or_default());
             if delayed.0 >= MIN_OFF_NS {
                 let slice = Slice::new(Nanos(at.0 - delayed.0), LeftCpu::Preempted);

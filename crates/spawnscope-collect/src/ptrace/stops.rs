@@ -40,7 +40,7 @@ impl Tracing {
         match stop {
             Stop::Interrupted if thread.is_new => return self.handle_start(tid),
             Stop::Created { how, child } => self.handle_creation(tid, how, child),
-            Stop::Exec { .. } => return self.handle_exec(tid),
+            Stop::Exec => return self.handle_exec(tid),
             Stop::Exiting(Some(status)) => self.handle_exit(tid, thread, status),
             Stop::Signal(signal)
                 if self.handle_load_end(tid, thread, signal)
@@ -282,7 +282,7 @@ impl Tracing {
             self.waits.on_exiting(pid);
             self.report_own_call_site(tid, thread);
             self.report_load(thread.launch, true);
-            self.report_idle(tid, thread, at);
+            self.report_idle(tid, thread, at, cpu);
             self.note_output(pid, thread, at);
         }
         let ends_process = had_threads && is_in_exit_group(tid);

@@ -88,11 +88,8 @@ impl EntryDetour {
     /// Returns the wall and CPU time of the process when the loader was done; `None` if it is not
     /// done yet, or was not permitted to read the clocks.
     pub fn times(&self, process: Pid) -> Option<(Nanos, Nanos)> {
-        let [wall, cpu] = self.times.map(|at| {
-            let bytes = memory::read(process, at, WORD_BYTES);
-            memory::number_at(&bytes, 0).map(u64::from_ne_bytes).filter(|time| *time != 0).map(Nanos)
-        });
-        wall.zip(cpu)
+        let times = memory::read_words(process, self.times)?;
+        (!times.contains(&0)).then(|| (Nanos(times[0]), Nanos(times[1])))
     }
 }
 

@@ -35,12 +35,8 @@ pub enum Stop {
         child: Option<Pid>,
     },
     /// The thread has executed a program, and is stopped before the first instruction. All other
-    /// threads of the process are gone.
-    Exec {
-        /// The former id of the thread. Since the exec, the thread has the id of the process, which
-        /// the events use. `None` if it was killed.
-        former_thread: Option<Pid>,
-    },
+    /// threads of the process are gone, and the thread has the id of the process.
+    Exec,
     /// The thread is about to end with this wait status. Its memory, descriptors and registers can
     /// still be read. The status is `None` if the thread was killed since it stopped. A killed
     /// thread may end without this stop.
@@ -92,7 +88,7 @@ impl Stop {
             libc::PTRACE_EVENT_FORK => Stop::Created { how: Creation::Fork, child: decode_pid(message()) },
             libc::PTRACE_EVENT_VFORK => Stop::Created { how: Creation::Vfork, child: decode_pid(message()) },
             libc::PTRACE_EVENT_CLONE => Stop::Created { how: Creation::Clone, child: decode_pid(message()) },
-            libc::PTRACE_EVENT_EXEC => Stop::Exec { former_thread: decode_pid(message()) },
+            libc::PTRACE_EVENT_EXEC => Stop::Exec,
             libc::PTRACE_EVENT_EXIT => Stop::Exiting(message().map(|status| status as i32)),
             other => Stop::Other(other),
         }
@@ -145,7 +141,7 @@ mod tests {
             (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_FORK), Stop::Created { how: Creation::Fork, child }),
             (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_VFORK), Stop::Created { how: Creation::Vfork, child }),
             (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_CLONE), Stop::Created { how: Creation::Clone, child }),
-            (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_EXEC), Stop::Exec { former_thread: child }),
+            (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_EXEC), Stop::Exec),
             (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_EXIT), Stop::Exiting(Some(7))),
             (stopped(libc::SIGTRAP, 100), Stop::Other(100)),
         ];

@@ -128,12 +128,8 @@ impl Tracer {
     /// event of its creator.
     fn update_threads(&mut self, thread: Pid, stop: Stop) {
         self.threads.insert(thread);
-        match stop {
-            Stop::Created { child, .. } => self.threads.extend(child),
-            Stop::Exec { former_thread: Some(former) } if former != thread => {
-                self.threads.remove(&former);
-            }
-            _ => {}
+        if let Stop::Created { child, .. } = stop {
+            self.threads.extend(child);
         }
     }
 

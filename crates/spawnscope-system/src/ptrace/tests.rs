@@ -72,7 +72,7 @@ impl TracedShell {
 }
 
 fn exec(thread: Pid) -> Event {
-    Event::Stopped(thread, Stop::Exec { former_thread: Some(thread) })
+    Event::Stopped(thread, Stop::Exec)
 }
 
 fn exiting(thread: Pid, status: i32) -> Event {
@@ -140,7 +140,7 @@ fn a_stopped_process_stays_stopped_until_it_is_continued() {
 #[test]
 fn system_calls_are_reported_on_request() {
     let mut traced = TracedShell::start("exit 0", Options::EXEC | Options::SYSTEM_CALLS);
-    let exec = Stop::Exec { former_thread: Some(traced.shell) };
+    let exec = Stop::Exec;
     traced.run_to(exec);
     traced.tracer.resume(traced.shell, Resume::ToSystemCall(0));
     assert_eq!(traced.next(), Event::Stopped(traced.shell, Stop::SystemCall));
