@@ -8,7 +8,6 @@ use super::actions::{Action, collect_actions, take_actions_of};
 use super::activity::{Activities, Activity, ActivityKind, Stage};
 use super::contention::Contention;
 use super::launch_overhead::LaunchOverhead;
-use super::machine::MAX_WAKE_UP;
 use super::program::Programs;
 use super::steps::{Step, Steps, Token};
 use crate::model::external_wait::{external_wait_of, is_by_collector};
@@ -239,9 +238,9 @@ impl Writer<'_> {
             (0..round.count).for_each(|_| self.push(Step::Round(round.polling, activity)));
         }
         if let Some((from, _)) = runnable(slice).filter(|_| lost.0 > 0) {
-            // Where no other program held the CPU, the children did.
-            let beside = self.beside(from).filter(|_| lost <= MAX_WAKE_UP);
-            self.push(Step::Lose(lost, beside.unwrap_or_else(|| self.activities.at(from))));
+            // As long as there are children, they are the most likely cause: they wake the thread, often
+            // on the CPU that they use themselves.
+            self.push(Step::Lose(lost, self.beside(from).unwrap_or_else(|| self.activities.at(from))));
         }
     }
 
