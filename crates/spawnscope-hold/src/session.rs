@@ -168,7 +168,7 @@ impl<'a> Session<'a> {
     fn handle_event(&mut self, event: Event) -> Result<(), HoldError> {
         match event {
             Event::Ended(pid, status) => return self.handle_end(pid, status),
-            Event::Stopped(pid, Stop::Exec { .. }) => return self.handle_exec(pid),
+            Event::Stopped(pid, Stop::Exec) => return self.handle_exec(pid),
             Event::Stopped(thread, stop) => {
                 self.tracer.pass_on(thread, stop);
                 if matches!(stop, Stop::Group(_)) {

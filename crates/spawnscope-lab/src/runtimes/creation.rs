@@ -58,7 +58,7 @@ fn observe(pid: Pid, program: &Path, ready: &Sender<()>) -> Result<String, LabEr
             Stop::Created { how: Creation::Fork | Creation::Vfork, .. } if found.is_none() => {
                 found = Some(name_of(stop, thread));
             }
-            Stop::Exec { .. } => {
+            Stop::Exec => {
                 let executed = fs::read_link(format!("/proc/{}/exe", thread.0)).unwrap_or_default();
                 if executed == program {
                     is_executed = true;

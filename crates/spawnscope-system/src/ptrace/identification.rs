@@ -100,7 +100,7 @@ impl CpuidCounter {
 
     fn handle_stop(&mut self, stop: Stop) -> Option<()> {
         match stop {
-            Stop::Exec { .. } => {
+            Stop::Exec => {
                 let (start, length) = loader_code(self.child)?;
                 self.replace(start, length)?;
             }
