@@ -127,10 +127,9 @@ pub struct Refusal {
 pub enum CollectError {
     /// The user is not allowed to load BPF programs.
     #[error(
-        "load BPF programs: permission denied; this needs root or the capabilities CAP_BPF and \
-         CAP_PERFMON: run spawnscope with sudo, or grant the capabilities with \
-         `sudo setcap cap_bpf,cap_perfmon+ep {program}` (any user who may execute that file can then \
-         watch the whole machine)"
+        "load BPF programs: permission denied. Run spawnscope with sudo, or grant the capabilities \
+         CAP_BPF and CAP_PERFMON: `sudo setcap cap_bpf,cap_perfmon+ep {program}` (anyone who may \
+         execute that file can then watch the whole machine)"
     )]
     NotPermitted {
         /// The path of this executable.

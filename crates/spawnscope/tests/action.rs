@@ -150,7 +150,7 @@ fn a_baseline_adds_the_difference_to_the_summary() {
     job.run_passing_step("check.sh", &inputs);
     assert_eq!(job.read("output"), "within-budget=false\n");
     let summary = job.read("summary");
-    assert!(summary.contains("dirname 0 -> 10 at relocate.sh:5"), "{summary}");
+    assert!(summary.contains("dirname 0 -> 10 launches at relocate.sh:5"), "{summary}");
     assert!(summary.contains("launches against baseline"), "{summary}");
     assert!(directory.join("diff.md").exists());
 }

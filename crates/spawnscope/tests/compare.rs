@@ -94,8 +94,8 @@ fn a_diff_names_what_a_fix_changed_with_exact_counts() {
     let directory = Directory::new();
     let (status, text) = directory.status(&["diff", "before.db", "after.db"]);
     assert_eq!(status, 0);
-    let first = "wall 128 ms -> 26.5 ms (one run each, no interval): dirname 10 -> 0 at relocate.sh:5, \
-                 mv 10 -> 2 at relocate.sh:6 -> 10";
+    let first = "wall time 128 ms -> 26.5 ms (one run each, no interval): dirname 10 -> 0 launches at \
+                 relocate.sh:5, mv 10 -> 2 launches at relocate.sh:10 (was 6)";
     assert!(unwrapped(&text).starts_with(first), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let (_, markdown) = directory.status(&["diff", "--markdown", "before.db", "after.db"]);
@@ -124,10 +124,10 @@ fn several_runs_distinguish_change_from_noise() {
     let fast = directory.add_runs("fast", AFTER, &[26, 27, 25, 28]);
     let repeated = directory.add_runs("repeated", BEFORE, &[127, 132, 129, 125]);
     let fixed = directory.diff_runs(&slow, &fast);
-    assert!(fixed.starts_with("wall -102 ms \u{b1} "), "{fixed}");
-    assert_contains(&fixed, [": dirname 10 -> 0 at relocate.sh:5, mv 10 -> 2"]);
+    assert!(fixed.starts_with("wall time -102 ms \u{b1} "), "{fixed}");
+    assert_contains(&fixed, [": dirname 10 -> 0 launches at relocate.sh:5, mv 10 -> 2"]);
     let same = directory.diff_runs(&slow, &repeated);
-    assert!(same.starts_with("wall unchanged ("), "{same}");
+    assert!(same.starts_with("wall time unchanged ("), "{same}");
     assert_contains(&same, ["is noise): no launch was added, removed or changed"]);
 }
 
@@ -147,7 +147,7 @@ fn the_page_of_a_diff_has_the_sentence_the_tables_and_the_flame_graph() {
     let page = fs::read_to_string(directory.path("diff.html")).unwrap();
     let parts = [
         "default-src &#39;none&#39;; script-src &#39;sha256-",
-        "dirname 10 -&#62; 0 at relocate.sh:5",
+        "dirname 10 -&#62; 0 launches at relocate.sh:5",
         "<th scope=\"row\">launches</th>",
         "<h2 id=\"h-Removed\">Removed</h2>",
         "<h2 id=\"h-Changed\">Changed</h2>",

@@ -60,7 +60,7 @@ fn problems_are_shown_in_full_and_notes_only_on_request() {
     assert_data_eq!(plain(&text), golden("doctor.txt").raw());
     assert_data_eq!(doctor::json(&diagnosis), golden("doctor.json").raw());
     let short = plain(&doctor::render(&diagnosis, false, 80));
-    assert!(short.ends_with("see `spawnscope doctor --full`\n"), "{short}");
+    assert!(short.contains("\n  `spawnscope doctor --full` also prints evidence, "), "{short}");
     let narrow = plain(&doctor::render(&diagnosis, true, 40));
     // Only command lines, which are never wrapped, may be longer.
     let mut other_lines = narrow.lines().filter(|line| !line.starts_with("       "));
@@ -78,7 +78,7 @@ fn a_healthy_machine_takes_one_line_with_the_cost_of_a_launch() {
     assert_eq!(text, "no problems found: fork 200 us, static exec 300 us, dynamic exec 700 us\n");
     diagnosis.not_examined.push(NotExamined { check: "scanners", what: "fresh files".to_owned() });
     let text = plain(&doctor::render(&diagnosis, false, 80));
-    assert!(text.contains("\n  1 item that could not be checked: see `spawnscope doctor --full`\n"), "{text}");
+    assert!(text.contains("\n  `spawnscope doctor --full` also prints 1 item that could not be checked\n"), "{text}");
     diagnosis.is_complete = false;
     let text = plain(&doctor::render(&diagnosis, false, 80));
     assert!(text.starts_with("no problems found by these checks: fork"), "{text}");

@@ -228,7 +228,7 @@ fn refused_lines_are_counted_and_the_first_one_is_shown() {
     );
     assert!(!message.contains('\u{1b}'), "{message:?}");
     let report = text(&succeed(directory.path(), &["report"]).stdout);
-    assert_contains(&report, ["lost: 2 events (2 unreadable line)"]);
+    assert_contains(&report, ["lost: 2 events (unreadable line: 2)"]);
 }
 
 #[test]

@@ -83,18 +83,18 @@ fn report_useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mu
         useless
             .evidence()
             .fold(finding, Finding::evidence)
-            .evidence(format!("a search for a program in a later directory tries an exec in each of them{each}"))
+            .evidence(format!("a search for a program in a later directory tries each of them{each}"))
             .evidence_if(lost.map(|_| {
                 format!(
-                    "{} the last useful directory: the effect is {}, without the cost of the execs",
+                    "{} the last useful directory: the effect is {}; failed execs cost more",
                     units::counted(before, "of them precedes", "of them precede"),
                     units::counted(before, "look-up", "look-ups")
                 )
             }))
-            .effect(lost.map(|lost| Effect::modelled(lost, "each search for a program in the last useful directory")))
+            .effect(lost.map(|lost| Effect::modelled(lost, "a search that reaches the last useful directory")))
             .fix("remove them where PATH is set: shell start-up files, /etc/environment, /etc/profile.d")
             .fix_cost(
-                "an edit; if several files extend PATH, make each check first whether the directory is already in it",
+                "an edit; if several files extend PATH, each must first check that the directory is not yet in it",
             ),
     );
 }

@@ -26,7 +26,7 @@ use spawnscope_data::event::Pid;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The file does not exist, or PATH has no such command.
-    #[error("failed to run '{0}': command not found")]
+    #[error("failed to run '{0}': command not found{hint}", hint = hint(.0))]
     NotFound(String),
     #[error("failed to run '{0}': {1}")]
     NotExecutable(String, io::Error),
@@ -38,6 +38,11 @@ pub enum StartError {
     Nul(String),
     #[error("failed to start '{0}': {1}")]
     Failed(String, io::Error),
+}
+
+/// A name with a hyphen is probably a mistyped option.
+fn hint(name: &str) -> &'static str {
+    if name.starts_with('-') { " (the verb has no option of this name)" } else { "" }
 }
 
 /// Executes a command in this process, with everything that this process has inherited, and with

@@ -67,7 +67,7 @@ fn print_patch(
         output::print_message("the patch is empty");
     } else if let Some(saving) = saving.map(|saving| edited_part(saving, &patch.fixes)) {
         let saving = saving::share_and_amount(saving, advices.unrecorded);
-        output::print_message(&format!("the whole patch saves {saving} of the wall time"));
+        output::print_message(&format!("the whole patch saves {saving}"));
     }
     // Not by `output::print`, which may remove escape sequences that the files contain.
     io::stdout().lock().write_all(&patch.text).context("failed to write the patch")

@@ -233,7 +233,11 @@ fn without_edit(advices: &[Advice]) -> Vec<String> {
         if edited().next().is_none() {
             left_out.push(format!("{}: this change needs your decision", advice.finding.title));
         }
-        for edited in edited() {
+        // Of several fixes for a line, one is enough.
+        let is_changed = |line: &EditedLine| {
+            edited().any(|other| other.change.is_ok() && (&other.file, other.line) == (&line.file, line.line))
+        };
+        for edited in edited().filter(|edited| !is_changed(edited)) {
             if let Err(reason) = &edited.change {
                 refused.entry((&edited.file, reason)).or_default().insert(edited.line);
             }

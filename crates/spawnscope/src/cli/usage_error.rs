@@ -29,7 +29,24 @@ pub fn print(error: &clap::Error) {
         list_values(missing, typed.get(1));
     }
     let message = escaped_error.as_ref().unwrap_or(error).render().to_string();
-    let _ = writeln!(io::stderr(), "{}", escape_lines(message.trim_end()));
+    let _ = writeln!(io::stderr(), "{}", escape_lines(&name_the_numbers(message.trim_end())));
+}
+
+/// Says which numbers an option takes, instead of clap's and the standard library's reasons for
+/// refusing one.
+fn name_the_numbers(message: &str) -> String {
+    let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
+    let Some((what, reason)) = first.rsplit_once(": ") else { return message.to_owned() };
+    let range = reason.rsplit_once(" is not in ").and_then(|(_, range)| range.split_once("..="));
+    let needed = match range {
+        Some((low, high)) if high.parse().is_ok_and(|high: u32| high >= i32::MAX as u32) => {
+            format!("needs a whole number from {low} on")
+        }
+        Some((low, high)) => format!("needs a whole number from {low} to {high}"),
+        None if reason == "invalid digit found in string" => "needs a whole number".to_owned(),
+        None => return message.to_owned(),
+    };
+    format!("{what}: {needed}\n{rest}")
 }
 
 fn list_values(error: &mut clap::Error, verb: Option<&OsString>) {

@@ -8,9 +8,9 @@ use super::headline::{argument, title};
 use super::json_values::{insert_arguments, nanos};
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
-use super::saving::{amount, share, share_and_amount, wall_name};
+use super::saving::share_and_amount;
 use super::verdict::{NOTHING, verdict, why_none};
-use super::{critical, text, units};
+use super::{critical, saving, text, units};
 use crate::analyze::explain::advice::{Advice, AdviceList, Basis, EditedLine, Finding, ForeignCode, Owner, Rejection};
 use crate::analyze::explain::report::Report;
 use crate::analyze::model::launch::base_name;
@@ -52,15 +52,19 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
     for (number, advice) in (1..).zip(&advices.worth) {
         page.line([]);
         page.hanging([plain(format!("  {number}. "))], TITLE, &text::escape(advice.finding.title.as_bytes()));
-        page.sentence(5, TITLE, &saving(advice, report));
-        print_details(&mut page, advice, file);
+        let saving = share_and_amount(advice.saving, advices.unrecorded);
+        page.sentence(5, TITLE, &format!("saves {saving}; {}", basis(advice)));
+        print_details(&mut page, advice, advices.unrecorded, file);
     }
     let mentions_omitted = !all && !advices.not_worth.is_empty();
-    if advices.together.is_some() || mentions_omitted || report.is_reconstructed {
+    if !advices.worth.is_empty() || mentions_omitted || report.is_reconstructed {
         page.line([]);
     }
     if let Some(saving) = combined_saving(advices) {
         page.sentence(2, PLAIN, &saving);
+    }
+    if !advices.worth.is_empty() {
+        page.sentence(2, QUIET, &saving::legend(report.wall, advices.unrecorded));
     }
     print_not_worth(&mut page, advices, all);
     if report.is_reconstructed {
@@ -75,20 +79,13 @@ pub(super) fn no_fix(report: &Report) -> Option<&'static str> {
     (is_known && !verdict(report)?.starts_with(NOTHING)).then_some(NO_ADVICE)
 }
 
-fn saving(advice: &Advice, report: &Report) -> String {
-    format!("saves {}, {}", amount(advice.saving), basis(advice, report))
-}
-
-/// Returns what share of the wall time is saved, and how the saving was found.
-pub(super) fn basis(advice: &Advice, report: &Report) -> String {
-    let unrecorded = report.advices.unrecorded;
-    let share = share(advice.saving, unrecorded);
-    let wall = wall_name(report.wall, unrecorded);
+/// Returns how the saving was found, and by which rule.
+pub(super) fn basis(advice: &Advice) -> String {
     let basis = match advice.finding.basis {
         Basis::Measured => "based on measured times",
         Basis::Modelled => "estimated by a model",
     };
-    format!("{share} of {wall}; {basis}; rule {}", advice.finding.rule)
+    format!("{basis}; rule {}", advice.finding.rule)
 }
 
 /// Returns where the example was launched, if that is known and others have other call sites.
@@ -97,9 +94,10 @@ pub(super) fn example_call_site(finding: &Finding) -> Option<String> {
     Some(format!("call site of the example: {label}"))
 }
 
-fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
+fn print_details(page: &mut Page, advice: &Advice, unrecorded: Nanos, file: Option<&str>) {
     let finding = &advice.finding;
-    for sentence in &finding.evidence {
+    let heading = heading_of_code(advice).map(|place| format!("call site: {place}"));
+    for sentence in finding.evidence.iter().filter(|sentence| Some(*sentence) != heading.as_ref()) {
         page.sentence(5, PLAIN, &text::escape(sentence.as_bytes()));
     }
     if !finding.example.is_empty() {
@@ -114,8 +112,8 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
         page.sentence(5, QUIET, &foreign_note(foreign));
     }
     let is_edited = print_edits(page, 5, advice, file);
-    if let Some(line) = finding.line.as_ref().filter(|_| !is_edited && !advice.line.is_empty()) {
-        page.line([plain(format!("     {}:{}", text::escape(base_name(&line.file)), line.line))]);
+    if let Some(place) = heading_of_code(advice).filter(|_| !is_edited) {
+        page.line([plain(format!("     {place}"))]);
         print_snippet(page, 5, &format!("  {}", text::escape(&advice.line)));
     }
     print_general_form(page, advice);
@@ -123,7 +121,7 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
         page.sentence(5, QUIET, &format!("caveat: {}", text::escape(finding.limits.as_bytes())));
     }
     for alternative in advice.alternatives.iter().take(MAX_ALTERNATIVES) {
-        print_alternative(page, alternative, file);
+        print_alternative(page, alternative, unrecorded, file);
     }
     let numbers: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
     if !numbers.is_empty() {
@@ -134,6 +132,13 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
         let whatif = text::escape(finding.whatif.as_bytes());
         page.command(5, &format!("try: spawnscope whatif {whatif}{}", argument(file)));
     }
+}
+
+/// Returns the place above the first code that is shown: a changed line, or the line that launches.
+fn heading_of_code(advice: &Advice) -> Option<String> {
+    let changed = advice.edited.iter().find(|edited| edited.change.is_ok()).map(place);
+    let line = advice.finding.line.as_ref().filter(|_| !advice.line.is_empty());
+    changed.or_else(|| line.map(|line| format!("{}:{}", text::escape(base_name(&line.file)), line.line)))
 }
 
 /// Prints how to change the lines that are not shown.
@@ -152,10 +157,13 @@ fn print_general_form(page: &mut Page, advice: &Advice) {
 
 /// Prints another fix of the same cause: what it saves, its first sentence, and the lines that it
 /// changes or the first code to type.
-fn print_alternative(page: &mut Page, alternative: &Advice, file: Option<&str>) {
+fn print_alternative(page: &mut Page, alternative: &Advice, unrecorded: Nanos, file: Option<&str>) {
     let escape = |line: &String| text::escape(line.as_bytes());
     let sentence = alternative.finding.fix.iter().find(|line| !line.starts_with("  ")).map(escape).unwrap_or_default();
     let rule = alternative.finding.rule;
+    // The next line ends with a colon, too.
+    let is_edited = alternative.edited.iter().any(|edited| edited.change.is_ok());
+    let sentence = if is_edited { sentence.trim_end_matches(':') } else { &sentence };
     page.sentence(5, PLAIN, &format!("or: {sentence}"));
     let snippet = alternative.finding.fix.iter().find(|line| line.starts_with("  "));
     match snippet {
@@ -163,7 +171,7 @@ fn print_alternative(page: &mut Page, alternative: &Advice, file: Option<&str>) 
         Some(snippet) => print_snippet(page, 7, &escape(snippet)),
         None => {}
     }
-    page.sentence(9, QUIET, &format!("saves {}; rule {rule}", amount(alternative.saving)));
+    page.sentence(9, QUIET, &format!("saves {}; rule {rule}", share_and_amount(alternative.saving, unrecorded)));
 }
 
 /// Whether the edits are most of the fix.
@@ -317,7 +325,7 @@ fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {
         return;
     }
     if !all {
-        let findings = units::counted(count, "finding is", "findings are");
+        let findings = units::counted(count, "more finding is", "more findings are");
         page.sentence(2, QUIET, &format!("{findings} not worth fixing or too uncertain; see `--all`"));
         return;
     }

@@ -56,12 +56,12 @@ pub(super) fn print_rows(page: &mut Page, report: &Report, groups: &[Group]) {
     }
     let share = match report.all.critical {
         Some(_) if report.where_the_wall_went.iter().any(|(what, _)| is_outside(what)) => {
-            "; % of the wall time: what they and their descendants spent on the critical path, without sleeps and other external waits"
+            "; the share includes what they launch, without sleeps and other external waits"
         }
-        Some(_) => "; % of the wall time: what they and their descendants spent on the critical path",
+        Some(_) => "; the share includes what they launch",
         None => "",
     };
-    let legend = format!("the time is the wall time of the launches, summed{share}");
+    let legend = format!("in all: the wall time of the launches, summed{share}");
     page.sentence(2, QUIET, &legend);
     let labels = groups.iter().flat_map(|group| {
         let launched = group.launched.iter().take(MAX_PROGRAMS).map(|(label, _)| label.as_slice());
@@ -79,8 +79,8 @@ fn is_outside(what: &Spent) -> bool {
     matches!(what, Spent::ExternalWait(what, _) if *what != ExternalWait::Recorder)
 }
 
-/// Formats a group's launches, time and share of the wall: `71,000 x dirname, 512 s, 84.0 % of the
-/// wall`.
+/// Formats a group's launches, time and share: `71,000 x dirname, 512 s in all, 84.0 % of the
+/// critical path`.
 fn facts(group: &Group, report: &Report) -> String {
     let mut facts: Vec<String> = group
         .launched
@@ -92,9 +92,9 @@ fn facts(group: &Group, report: &Report) -> String {
     if more > 0 {
         facts.push(format!("{} more", units::count(more)));
     }
-    facts.push(units::time(group.inclusive.total));
+    facts.push(format!("{} in all", units::time(group.inclusive.total)));
     if let Some(critical) = group.inclusive.critical {
-        facts.push(format!("{} of the wall time", units::percent(critical, report.wall)));
+        facts.push(format!("{} of the critical path", units::percent(critical, report.wall)));
     }
     facts.join(", ")
 }

@@ -27,7 +27,11 @@ pub fn sentence(report: &Report) -> Option<String> {
     let waited = "of the wall time was waiting for a CPU";
     Some(match (running, new) {
         (Nanos(0), _) | (_, Nanos(0)) => format!("{} {waited}{holders}.", share(all)),
-        _ => format!("{} {waited} while programs ran, and {} while they started{holders}.", share(running), share(new)),
+        _ => format!(
+            "{} {waited} while programs ran, and {} while they started (part of start-up){holders}.",
+            share(running),
+            share(new)
+        ),
     })
 }
 
@@ -37,9 +41,11 @@ fn holders(report: &Report) -> Option<String> {
     Some(if others < NEARLY_NONE {
         "the command's own processes held all CPUs".to_owned()
     } else if others > 1.0 - NEARLY_NONE {
-        "other programs kept the machine busy".to_owned()
+        "unrecorded processes held the CPUs".to_owned()
     } else {
         let share = units::percent(waits.held_by_others, waits.all);
-        format!("other programs held the CPUs for {share} of these waits, the command's own processes for the rest")
+        format!(
+            "unrecorded processes held the CPUs for {share} of these waits, the command's own processes for the rest"
+        )
     })
 }

@@ -38,7 +38,7 @@ pub(super) fn print_critical_path(page: &mut Page, report: &Report) {
     }
     page.heading("Where the wall time goes: the critical path");
     print_parts(page, &report.where_the_wall_went, report.wall);
-    page.sentence(2, QUIET, "each moment counts once, for the activity that delayed the end");
+    page.sentence(2, QUIET, "each moment counts once, for the activity on the critical path");
     if let Some(error) = report.replay_error {
         let error =
             format!("replay error: {} (the simulated against the recorded wall time)", units::signed_percent(error));

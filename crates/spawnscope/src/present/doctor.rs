@@ -78,14 +78,14 @@ fn print_summary(page: &mut Page, diagnosis: &Diagnosis) {
 }
 
 fn omitted_note(notes: u64, not_examined: u64, has_problems: bool) -> String {
-    let evidence = has_problems.then(|| "evidence and the cost of each fix".to_owned());
+    let evidence = has_problems.then(|| "evidence, what each fix costs".to_owned());
     let notes = (notes > 0).then(|| units::counted(notes, "note", "notes"));
     let not_examined = (not_examined > 0).then(|| {
         let items = units::counted(not_examined, "item", "items");
         format!("{items} that could not be checked")
     });
     let all: Vec<String> = evidence.into_iter().chain(notes).chain(not_examined).collect();
-    format!("{}: see `spawnscope doctor --full`", all.join(", "))
+    format!("`spawnscope doctor --full` also prints {}", all.join(", "))
 }
 
 fn print_finding(page: &mut Page, mark: &str, finding: &Finding, full: bool) {

@@ -241,7 +241,7 @@ fn caveats(report: &Report) -> Vec<(anstyle::Style, String)> {
 }
 
 fn lost_events(report: &Report) -> Option<String> {
-    let kinds = report.info.lost.iter().map(|loss| format!("{} {}", units::count(loss.events), loss.kind));
+    let kinds = report.info.lost.iter().map(|loss| format!("{}: {}", loss.kind, units::count(loss.events)));
     let kinds = text::escape(kinds.collect::<Vec<_>>().join(", ").as_bytes());
     let events = units::counted(report.lost_events(), "event", "events");
     let sentence = format!("lost: {events} ({kinds}), so launches, phases or waits are missing");

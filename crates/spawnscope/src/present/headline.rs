@@ -87,14 +87,14 @@ fn start_up(report: &Report) -> Option<String> {
     let least = if is_tax_partial(report) { "at least " } else { "" };
     Some(match report.all.critical_tax.map(units::time) {
         None if !report.info.sees_scheduler() => {
-            format!("start-up {least}{tax} (how much of it delayed the end is unknown)")
+            format!("start-up {least}{tax} (how much of it is on the critical path is unknown)")
         }
         None => format!("start-up {least}{tax}"),
         // The second time may be larger than the first one.
         Some(critical) if report.is_reconstructed => {
-            format!("start-up {least}{tax} without unknown phases ({critical} with them delayed the end)")
+            format!("start-up {least}{tax} ({critical} on the critical path, with unknown phases)")
         }
-        Some(critical) => format!("start-up {tax} ({critical} of it delayed the end)"),
+        Some(critical) => format!("start-up {tax} ({critical} of it on the critical path)"),
     })
 }
 

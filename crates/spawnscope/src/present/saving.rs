@@ -15,6 +15,13 @@ pub(super) fn amount([expected, low, high]: [Nanos; 3]) -> String {
     }
 }
 
+/// Says what savings are shares of. Without visible overhead, that is the wall time above.
+pub(super) fn legend(wall: Nanos, unrecorded: Nanos) -> String {
+    let of = format!("; 100 % is {}, the run without recording", units::time(unrecorded));
+    let is_other = units::time(unrecorded) != units::time(wall);
+    format!("predicted, with 95 % intervals{}", if is_other { &of } else { "" })
+}
+
 /// Formats a saving as a share of the wall time, and in time: `39.1 %, 76.0 ms (60.1 to 91.9)`.
 pub fn share_and_amount(saving @ [expected, low, high]: [Nanos; 3], unrecorded: Nanos) -> String {
     let share = share(saving, unrecorded);

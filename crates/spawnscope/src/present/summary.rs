@@ -31,20 +31,20 @@ const MAX_EDITS: usize = 3;
 const SURPRISING: f64 = 0.02;
 
 const FIGURES: [Column; 4] =
-    [column("started", 9, 3), column(WITHOUT, 18, 4), column("total", 9, 1), column("of it start-up", 16, 2)];
+    [column("started", 9, 3), column(WITHOUT, 18, 4), column("total", 9, 1), column("start-up", 10, 2)];
 /// The wall time that would be saved without these launches.
 const WITHOUT: &str = "saved without it";
 /// Explains the word, unless a sentence above does.
 const LEGEND: &str = "start-up: starting and ending a program, everything but its own run";
 /// Explains rows without a saving.
-const NO_SAVING: &str = "-: not predicted (the command itself, and all but eight programs)";
+const NO_SAVING: &str = "-: not predicted: at most eight programs are, and never the command itself";
 /// Explains totals that are longer than the command.
-const NESTED_TOTALS: &str = "total: launches that run at the same time, or within each other, add up";
+const NESTED_TOTALS: &str = "total: summed over launches, even if they overlap or one waits for another";
 /// Explains savings that are larger than the total.
-const SAVED_IN_PARENTS: &str = "saved without it: also what the launches cost their parents";
+const SAVED_IN_PARENTS: &str = "saved without it: includes what the launches cost their parents";
 
 /// Explains a start-up that is long because parents look late.
-const UNNOTICED: &str = "start-up: also the time from a program's end until its parent notices it";
+const UNNOTICED: &str = "start-up: includes the time until the parent notices that a program ended";
 
 /// How much the text above the table says.
 #[derive(Clone, Copy)]
@@ -130,14 +130,14 @@ fn print_headline(page: &mut Page, report: &Report) {
 pub(super) fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
     let advices = &headline::report_to_explain(report).advices;
     let shown = distinct_advice(&advices.worth, detail.advice);
-    let saving = |saving| saving::share_and_amount(saving, advices.unrecorded);
+    let saving_text = |saving| saving::share_and_amount(saving, advices.unrecorded);
     // The saving of several together is that of the first ones.
     let are_the_first = shown.len() == advices.worth.len().min(advice::MAX_IN_REPORT);
     let together = advices.together.filter(|[expected, ..]| are_the_first && expected.0 > 0);
     // Of some advice, the most that it can save is shown.
     let likely = if shown.iter().any(|advice| advice.saving[1].0 == 0) { "likely save" } else { "save " };
-    let together = together.map(|together| format!("{likely} {}", saving(together)));
-    let savings: Vec<String> = shown.iter().map(|advice| format!("saves {}", saving(advice.saving))).collect();
+    let together = together.map(|together| format!("{likely} {}", saving_text(together)));
+    let savings: Vec<String> = shown.iter().map(|advice| format!("saves {}", saving_text(advice.saving))).collect();
     let available = page.width().saturating_sub(2 + LABEL_WIDTH);
     let widest = savings.iter().chain(&together).map(|saving| text::width(saving)).max().unwrap_or_default();
     let room = available.saturating_sub(widest + 2);
@@ -153,10 +153,7 @@ pub(super) fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
         print_subject(page, label, "", &saving, room);
     }
     if detail.has_legend && !shown.is_empty() {
-        let unrecorded = advices.unrecorded;
-        let of = format!("; shares of {}, without recording", units::time(unrecorded));
-        let is_other = units::time(unrecorded) != units::time(report.wall);
-        page.sentence(2, QUIET, &format!("predicted, with 95 % intervals{}", if is_other { &of } else { "" }));
+        page.sentence(2, QUIET, &saving::legend(report.wall, advices.unrecorded));
     }
 }
 

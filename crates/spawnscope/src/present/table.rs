@@ -59,7 +59,7 @@ const FAILED_SHORT: Column = column("failed", 7, 1);
 
 const FIGURES: [Column; 8] = [
     column("count", 7, 8),
-    column("depends", 9, 7),
+    column("saved", 9, 7),
     column("total", 9, 4),
     column("mean", 9, 3),
     column("start-up", 9, 6),
@@ -68,11 +68,11 @@ const FIGURES: [Column; 8] = [
     FAILED,
 ];
 
-/// Index of the column `depends`, which is omitted if it is unknown for all rows.
-const DEPENDS_COLUMN: usize = 1;
+/// Index of the column `saved`, which is omitted if it is unknown for all rows.
+const SAVED_COLUMN: usize = 1;
 
-/// Explains the column `depends` of the full table.
-const DEPENDS_LEGEND: &str = "depends: how much shorter the wall time would be without these launches and the waits for them; predicted for at most eight programs";
+/// Explains the column `saved` of the full table.
+const SAVED_LEGEND: &str = "saved: how much shorter the wall time would be without these launches and the waits for them; predicted for at most eight programs";
 
 const PHASE_FIGURES: [Column; 4] =
     [column("total", 12, 4), column("share", 12, 3), column("mean", 12, 2), column("cpu", 12, 1)];
@@ -290,8 +290,8 @@ fn print_table(page: &mut Page, groups: &[Group], &Grouping { by, column, .. }: 
     let mut rows: Vec<Vec<String>> = groups.iter().map(group_figures).collect();
     let mut figures = FIGURES.to_vec();
     if groups.iter().all(|group| group.depends.is_none()) {
-        figures.remove(DEPENDS_COLUMN);
-        rows.iter_mut().for_each(|row| drop(row.remove(DEPENDS_COLUMN)));
+        figures.remove(SAVED_COLUMN);
+        rows.iter_mut().for_each(|row| drop(row.remove(SAVED_COLUMN)));
     }
     let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
     let widest = text::widest(&names, column);
@@ -319,11 +319,14 @@ fn print_table(page: &mut Page, groups: &[Group], &Grouping { by, column, .. }: 
 
 fn print_groups_legend(page: &mut Page, report: &Report, shown: &[Group]) {
     if shown.iter().any(|group| group.depends.is_some()) {
-        page.sentence(2, QUIET, DEPENDS_LEGEND);
+        page.sentence(2, QUIET, SAVED_LEGEND);
     }
     if report.all.critical.is_some() {
         let columns = "start-up: all phases but run; critical: time on the critical path, including run";
         page.sentence(2, QUIET, columns);
+    }
+    if matches!(report.group_by, GroupBy::Label(_)) && shown.iter().any(|group| group.label == b"-") {
+        page.sentence(2, QUIET, "-: launches for which this label is unknown");
     }
     for meaning in words::explain_parentheses(shown.iter().map(|group| group.label.as_slice())) {
         page.sentence(2, QUIET, &meaning);

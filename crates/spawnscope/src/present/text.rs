@@ -155,7 +155,7 @@ pub fn pad_left(text: &str, limit: usize) -> String {
 }
 
 /// Units and signs that stay on one line with the figure before them.
-const UNITS: [&str; 10] = ["ns", "us", "ms", "s", "%", "x", "B", "KiB", "MiB", "GiB"];
+const UNITS: [&str; 11] = ["ns", "us", "ms", "s", "%", "x", "times", "B", "KiB", "MiB", "GiB"];
 
 /// Wraps the text at spaces into lines of at most `limit` columns. A figure and its unit stay on
 /// one line, and so does text in backticks, if they fit.

@@ -205,15 +205,22 @@ fn has_nothing_to_report(report: &Report) -> bool {
     report.advices.worth.is_empty() && !is_notable(critical_tax(report), report) && culprit.is_none()
 }
 
-/// Formats `Without git, started 41 times by xargs, the wall time would be 83.0 % shorter.`
+/// Formats `Without git, started 41 times through xargs, the wall time would be 83.0 % shorter.`
 fn depends_sentence(culprit: &Dependence, report: &Report) -> String {
     let share = units::percent(culprit.saving[0], report.wall);
-    let wrapper = culprit.launched_through.as_ref();
-    let by = wrapper.map_or_else(String::new, |label| format!(" below {}", text::escape(label)));
+    let forked = |label: &str| Some(label.strip_prefix('(')?.strip_suffix(')')?.to_owned());
+    let wrapper = culprit.launched_through.as_ref().map(|label| text::escape(label));
+    let through = wrapper.map_or_else(String::new, |label| match forked(&label) {
+        Some(name) => format!(" in forks of {name}"),
+        None => format!(" through {label}"),
+    });
     let label = text::escape(&culprit.label);
-    let fork = label.strip_prefix('(').and_then(|name| name.strip_suffix(')'));
-    let fork = fork.map_or_else(String::new, |name| format!(" a fork of {name},"));
-    format!("Without {label},{fork} {}{by}, the wall time would be {share} shorter.", started(culprit.count))
+    let what = match (forked(&label), culprit.count) {
+        (None, count) => started(count),
+        (Some(name), 1) => format!("a fork of {name}"),
+        (Some(name), count) => format!("{} forks of {name}", units::count(count)),
+    };
+    format!("Without {label}, {what}{through}, the wall time would be {share} shorter.")
 }
 
 fn critical_tax(report: &Report) -> Nanos {

@@ -105,7 +105,7 @@ fn list_targets(all: &[WaitTargets]) -> String {
 fn target_name(each: &WaitTargets) -> String {
     match &each.target {
         WaitTarget::Launches { command, through } => {
-            let through = through.as_ref().map(|through| format!(" via {}", short_name(through)));
+            let through = through.as_ref().map(|through| format!(" (woken by {})", short_name(through)));
             let count = units::count(each.count);
             let name = short_name(command);
             let space = if text::width(&name) > TIED_NAME_WIDTH { ' ' } else { NO_BREAK_SPACE };

@@ -58,7 +58,7 @@ fn print_notes(page: &mut Page, whatif_report: &WhatIfReport) {
     let prediction = &whatif_report.prediction;
     let error = units::signed_percent(prediction.replay_error);
     let error = format!(
-        "replay error: {error}; both intervals include it; the interval of `predicted` also includes run-to-run variation"
+        "replay error: {error}, included in both intervals; that of `predicted` also includes run-to-run variation"
     );
     page.sentence(2, QUIET, &error);
     if whatif_report.runs > 1 {
@@ -100,9 +100,9 @@ fn interval_note(whatif_report: &WhatIfReport) -> Option<String> {
     }
     let (why, what) = match widest {
         Cause::Runs => {
-            ("runs of a command differ", "several recordings narrow it (`record --runs 5`, then name all files)")
+            ("runs of a command differ", "more recordings narrow it (`record --runs 5`, then name all files)")
         }
-        Cause::Launches => ("the launches differ", "a longer run, or several recordings, narrow it"),
+        Cause::Launches => ("the launches differ", "a longer run, or more recordings, narrow it"),
         Cause::Costs => {
             ("what remains of the launches is not known", "try it on some of them, and compare with `spawnscope diff`")
         }

@@ -81,7 +81,8 @@ fn a_line_has_its_share_of_the_wall() {
     assert_eq!(line.inclusive.critical, Some(Nanos(30 * Spans::USUAL.total())));
     let text = whole_table(&found, 100);
     let share = 100.0 * (30 * Spans::USUAL.total()) as f64 / found.wall.0 as f64;
-    let sentence = format!("unpack.sh:14 in relocate(): 30 x dirname, 34.5 ms, {share:.1} % of the wall time");
+    let sentence =
+        format!("unpack.sh:14 in relocate(): 30 x dirname, 34.5 ms in all, {share:.1} % of the critical path");
     assert!(text.contains(&sentence), "{sentence}\n{text}");
     let command = find(&found.groups, "(recorder)");
     let path = critical_path(&forest, &timelines, found.wall).unwrap();

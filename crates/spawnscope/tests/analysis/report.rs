@@ -293,7 +293,7 @@ fn lost_events_are_always_printed() {
     let lost = [("launch", 3), ("slice", 1_200)].map(|(kind, events)| Loss { kind: kind.to_owned(), events });
     builder.recording.info.lost = lost.to_vec();
     let text = table_of(&by_command(&builder.recording));
-    assert!(text.contains("1,203 events (3 launch, 1,200 slice)"), "{text}");
+    assert!(text.contains("1,203 events (launch: 3, slice: 1,200)"), "{text}");
 }
 
 #[test]

@@ -51,7 +51,10 @@ fn the_verdict_names_the_wrapper_that_launched_the_command() {
     let mut report = report_with_causes(&sleeping_git(), GroupBy::Command);
     assert_contains(&verdict::verdict(&report).unwrap(), ["Without git, started 41 times, the wall time"]);
     report.dependence[0].launched_through = Some(b"xargs".to_vec());
-    assert_contains(&verdict::verdict(&report).unwrap(), ["Without git, started 41 times below xargs, the wall time"]);
+    assert_contains(
+        &verdict::verdict(&report).unwrap(),
+        ["Without git, started 41 times through xargs, the wall time"],
+    );
 }
 
 #[test]

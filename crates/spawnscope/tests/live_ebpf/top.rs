@@ -96,7 +96,7 @@ fn an_error_at_the_start_is_printed_on_the_original_screen() {
     let nobody = as_nobody();
     let mut words = vec![nobody.get_program().to_str().expect("text")];
     words.extend(nobody.get_args().map(|word| word.to_str().expect("text")));
-    for (rest, code, why) in [(&["top", "-a"][..], 125, "root"), (&["top", "--", "/nonexistent"], 127, "/nonexistent")]
+    for (rest, code, why) in [(&["top", "-a"][..], 125, "sudo"), (&["top", "--", "/nonexistent"], 127, "/nonexistent")]
     {
         let words = [&words[..], &[SPAWNSCOPE], rest].concat();
         let (status, screen) = on_terminal(&words).finish();

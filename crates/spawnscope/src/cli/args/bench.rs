@@ -11,7 +11,7 @@ use crate::lab::experiments::ALL;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  spawnscope bench --quick                     # rough results in a minute
+  spawnscope bench --quick                     # rough results in 30 s
   spawnscope bench mechanisms parent-size      # run two experiments
   spawnscope bench --full                      # with all tables
   spawnscope bench --json >lab.json
@@ -35,7 +35,7 @@ pub struct BenchArguments {
     /// Print the table of each experiment, too
     #[arg(long, conflicts_with = "json")]
     pub full: bool,
-    /// Use smaller sizes and accept wider intervals: half a minute in all instead of 3
+    /// Use smaller sizes and accept wider intervals: half a minute in all, not three minutes
     #[arg(long)]
     pub quick: bool,
     /// Seconds per experiment [default: 15; 1.5 with --quick]

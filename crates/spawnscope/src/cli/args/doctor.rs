@@ -22,10 +22,10 @@ Examples:
 Takes a few seconds at most. Needs no privilege; root also sees permission
 scanners (fanotify) and other users' processes. Doctor starts shells, Python,
 git (with its file-system monitor, if that is a program) and the shims of
-version managers as you would. Your start-up files therefore
-run a few times each, without a terminal. A program that exceeds its share of
-the time gets SIGTERM, then SIGHUP, then SIGKILL. Under sudo, all programs run
-as the user who called sudo.
+version managers as you would. Your start-up files therefore run a few times
+each, without a terminal. A program that exceeds its share of the time gets
+SIGTERM, then SIGHUP, then SIGKILL. Under sudo, all programs run as the user who
+called sudo.
 
 Exit status: 0 if there are no problems (notes do not count), 1 if there are,
 125 if spawnscope itself fails.";

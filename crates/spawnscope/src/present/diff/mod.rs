@@ -69,7 +69,7 @@ fn runs_note(diff: &Diff) -> String {
             format!("{runs} before, {after} after: intervals need several runs on both sides (`record --runs 5`).")
         }
         _ => format!(
-            "{before} runs before, {after} after; \u{b1} is half of a 95 % interval. A group must differ more clearly the more groups there are."
+            "{before} runs before, {after} after; \u{b1} is half of a 95 % interval. The more groups there are, the larger a change must be to count."
         ),
     }
 }
@@ -101,7 +101,7 @@ fn describe_condition(condition: &Condition) -> String {
             format!("Architectures differ: {before} before, {after} after. Times cannot be compared.")
         }
         Condition::Constant(what, before, after) => format!(
-            "Machine speed differs in all runs: {} took {} before, {} after. This explains part of the change in times.",
+            "The speed of the machine differs: {} took {} before, {} after. This explains part of the change in times.",
             operation(*what),
             span(*before),
             span(*after)

@@ -1,5 +1,5 @@
-//! The first sentence of a comparison, and the format of its numbers: `wall -108 ms ± 9: dirname
-//! 100 -> 0 at unpack.sh:20`.
+//! The first sentence of a comparison, and the format of its numbers: `wall time -108 ms ± 9:
+//! dirname 100 -> 0 launches at unpack.sh:20`.
 
 use crate::analyze::compare::diff::{ChangeKind, Count, CountChange, Diff, Row, TimeChange};
 use crate::event::Nanos;
@@ -23,11 +23,11 @@ fn wall(diff: &Diff) -> String {
     let [before, after] = [diff.wall.before, diff.wall.after].map(time);
     match (diff.wall.difference, diff.runs) {
         (Some(difference), _) if difference.contains_zero() => {
-            format!("wall unchanged ({} is noise)", with_margin(difference.value, difference.margin()))
+            format!("wall time unchanged ({} is noise)", with_margin(difference.value, difference.margin()))
         }
-        (Some(difference), _) => format!("wall {}", with_margin(difference.value, difference.margin())),
-        (None, [1, 1]) => format!("wall {before} -> {after} (one run each, no interval)"),
-        (None, _) => format!("wall {before} -> {after} (no interval)"),
+        (Some(difference), _) => format!("wall time {}", with_margin(difference.value, difference.margin())),
+        (None, [1, 1]) => format!("wall time {before} -> {after} (one run each, no interval)"),
+        (None, _) => format!("wall time {before} -> {after} (no interval)"),
     }
 }
 
@@ -68,15 +68,15 @@ fn clause(row: &Row, change: &CountChange) -> String {
         };
         return format!("{command} {what}{at}");
     }
-    format!("{command} {} -> {}{at}", count(change.before), count(change.after))
+    format!("{command} {} -> {} launches{at}", count(change.before), count(change.after))
 }
 
-/// Formats the script line of a group, or both lines if it moved: `unpack.sh:20 -> 24`.
+/// Formats the script line of a group, and the older line if it moved: `unpack.sh:24 (was 20)`.
 pub(super) fn line_label(row: &Row) -> Option<String> {
     match (&row.line_before, &row.line_after) {
         (Some(before), Some(after)) if before.line != after.line => {
-            let line = after.line.map(|line| format!(" -> {line}")).unwrap_or_default();
-            Some(format!("{}{line}", text::escape(&before.label())))
+            let line = before.line.map(|line| format!(" (was {line})")).unwrap_or_default();
+            Some(format!("{}{line}", text::escape(&after.label())))
         }
         _ => row.line().map(|line| text::escape(&line.label())),
     }

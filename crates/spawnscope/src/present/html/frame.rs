@@ -189,7 +189,7 @@ fn advice_item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
         own,
         subject: advice::subject(advice),
         title: escape(&finding.title),
-        basis: advice::basis(advice, report),
+        basis: advice::basis(advice),
         interval: interval.map(|position| format!("{position:.2}")),
         evidence: finding.evidence.iter().map(|sentence| escape(sentence)).collect(),
         example: text::command_line(finding.example.iter().map(Vec::as_slice), Some(NOTE_COLUMNS)),

@@ -68,7 +68,7 @@ impl Trace<'_> {
     }
 
     fn write_critical_path(&mut self, contents: &Contents<'_, '_>) -> io::Result<()> {
-        let description = "Each moment counts once, for the activity that delayed the end.";
+        let description = "Each moment counts once, for the activity on the critical path.";
         self.track(&track(CRITICAL_PATH, "critical path").inside(ROOT, 0).described(description))?;
         for stretch in contents.critical_path {
             let slice = begin(CRITICAL_PATH, "critical path", &charge_name(contents, stretch.charge));
