@@ -59,7 +59,7 @@ function columnsOf(by: string, header: Header): Column[] {
     ...savings(by, header),
     figure("total", "total"),
     figure("mean", "mean"),
-    figure("tax", "of it start-up"),
+    figure("tax", "start-up"),
     ...(hasPath ? [figure("critical", "on the critical path"), share] : []),
     ...(by === "line" ? [figure("inclusive", "with descendants"), text("launched", "launched")] : []),
     number("failed", "failed execs"),
