@@ -91,6 +91,9 @@ const CHARACTERS_PER_MISTAKE: usize = 3;
 
 /// Whether a user who typed `typed` may have meant `name`.
 fn is_similar(typed: &str, name: &str) -> bool {
+    if !typed.is_empty() && name.starts_with(typed) {
+        return true;
+    }
     let longer = typed.chars().count().max(name.chars().count());
     strsim::osa_distance(typed, name) <= (longer / CHARACTERS_PER_MISTAKE).max(1)
 }
@@ -101,9 +104,14 @@ mod tests {
 
     #[test]
     fn mistyped_names_are_similar_and_other_words_are_not() {
-        for (typed, name) in
-            [("reprot", "report"), ("recrod", "record"), ("tpo", "top"), ("diffs", "diff"), ("expert", "export")]
-        {
+        for (typed, name) in [
+            ("reprot", "report"),
+            ("recrod", "record"),
+            ("tpo", "top"),
+            ("diffs", "diff"),
+            ("expert", "export"),
+            ("rec", "record"),
+        ] {
             assert!(is_similar(typed, name), "{typed} {name}");
         }
         for (typed, name) in [("nosuch", "bench"), ("make", "tree"), ("cargo", "record"), ("", "top")] {

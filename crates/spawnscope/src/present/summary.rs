@@ -50,22 +50,22 @@ const UNNOTICED: &str = "start-up: includes the time until the parent notices th
 #[derive(Clone, Copy)]
 pub(super) struct Detail {
     advice: usize,
-    /// Number of pieces of advice that have the lines of their cures.
-    cures: usize,
-    /// Whether the cures have the line of the script and the recipe, and all lines that change.
+    /// Number of pieces of advice that have the lines of their fixes.
+    fixes: usize,
+    /// Whether the fixes have the line of the script and the recipe, and all lines that change.
     has_recipes: bool,
     has_legend: bool,
 }
 
 pub(super) const DETAILS: [Detail; 8] = [
-    Detail { advice: 3, cures: 3, has_recipes: true, has_legend: true },
-    Detail { advice: 3, cures: 3, has_recipes: false, has_legend: true },
-    Detail { advice: 3, cures: 2, has_recipes: false, has_legend: true },
-    Detail { advice: 3, cures: 1, has_recipes: false, has_legend: true },
-    Detail { advice: 2, cures: 1, has_recipes: false, has_legend: true },
-    Detail { advice: 1, cures: 1, has_recipes: false, has_legend: true },
-    Detail { advice: 1, cures: 1, has_recipes: false, has_legend: false },
-    Detail { advice: 1, cures: 0, has_recipes: false, has_legend: false },
+    Detail { advice: 3, fixes: 3, has_recipes: true, has_legend: true },
+    Detail { advice: 3, fixes: 3, has_recipes: false, has_legend: true },
+    Detail { advice: 3, fixes: 2, has_recipes: false, has_legend: true },
+    Detail { advice: 3, fixes: 1, has_recipes: false, has_legend: true },
+    Detail { advice: 2, fixes: 1, has_recipes: false, has_legend: true },
+    Detail { advice: 1, fixes: 1, has_recipes: false, has_legend: true },
+    Detail { advice: 1, fixes: 1, has_recipes: false, has_legend: false },
+    Detail { advice: 1, fixes: 0, has_recipes: false, has_legend: false },
 ];
 
 /// Renders the first screen for a terminal of `height` lines, of which the last is for the prompt;
@@ -126,7 +126,7 @@ fn print_headline(page: &mut Page, report: &Report) {
 }
 
 /// Prints the pieces of advice with the largest savings, each with the edit or a description of the
-/// cure.
+/// fix.
 pub(super) fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
     let advices = &headline::report_to_explain(report).advices;
     let shown = distinct_advice(&advices.worth, detail.advice);
@@ -144,8 +144,8 @@ pub(super) fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
     for (number, (advice, saving)) in shown.iter().zip(&savings).enumerate() {
         let label = if number == 0 { "Fix first" } else { "Then" };
         print_subject(page, label, &advice::subject(advice), saving, room);
-        if number < detail.cures {
-            print_cure(page, advice, detail.has_recipes);
+        if number < detail.fixes {
+            print_fix(page, advice, detail.has_recipes);
         }
     }
     if let Some(saving) = together {
@@ -179,7 +179,7 @@ fn print_subject(page: &mut Page, label: &str, subject: &str, saving: &str, room
 }
 
 /// Prints the edits; without any, the finding and what to do.
-fn print_cure(page: &mut Page, advice: &Advice, has_recipe: bool) {
+fn print_fix(page: &mut Page, advice: &Advice, has_recipe: bool) {
     let indent = 2 + LABEL_WIDTH;
     let subject = advice::subject(advice);
     // A single edit at the place of the line above has no place of its own.
