@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares tools that look at the launches of a command. Each round runs `bash examples/unpack.sh COUNT` in pairs, once alone and
-once with a tool, in changing order: the ratio of both wall times is the tool's cost. What each tool says is compared with
-the truth, which the script knows: how many programs were started, and how much less time the script takes with
-`${path%/*}` in place of `dirname`, which is measured, too. Tools that are not installed, or that do not run here, are left
-out, with a note. Prints a table, writes benchmarks/runs/<date>-<host>/compare.json, and with --write the table of
+once with a tool; which one comes first alternates. The ratio of the two wall times is the tool's cost. What each tool reports
+is compared with the truth: the number of programs is known from the script, and the saving without `dirname` is measured by
+running the script with `${path%/*}` instead. Tools that are not installed, or that do not run here, are left out, with a
+note. Prints a table, writes benchmarks/runs/<date>-<host>/compare.json, and with --write the table of
 docs/comparison.md. Needs root, bash, and a quiet machine. --install gets the tools from Debian's packages and from
 crates.io, the latter into target/tools."""
 
@@ -40,7 +40,7 @@ WITH_TRACEFS = ["unshare", "--mount", "sh", "-c", MOUNT]
 
 
 class Tool:
-    """A tool: how it runs a command, and what its output says. `programs` and `saving` return None where it says nothing."""
+    """A tool: how it runs a command, and how its output is read. `programs` and `saving` return None if the output lacks them."""
 
     name, program, version_flag = "", "", "--version"
     # Whether the command waits until the tool has started.
@@ -65,7 +65,7 @@ class Tool:
         return None
 
     def saving(self):
-        """Returns the share of the wall time that the script would save without dirname, and how the tool comes to it."""
+        """Returns the share of the wall time that the script would save without dirname, and what kind of figure it is."""
         return None
 
 
@@ -110,7 +110,7 @@ class Execsnoop(Tool):
     def run(self, command):
         with open(self.file, "w") as target:
             snoop = subprocess.Popen([*WITH_TRACEFS, self.path], stdout=target, stderr=subprocess.PIPE, text=True)
-            time.sleep(2)  # It attaches to the kernel, and says nothing when it has.
+            time.sleep(2)  # It does not report when it has attached its probes.
             if snoop.poll() is not None:
                 raise subprocess.CalledProcessError(snoop.returncode, self.path, stderr=snoop.stderr.read())
             seconds = wall(command)
@@ -256,7 +256,7 @@ def parse():
 
 
 def install():
-    """Installs what is missing. A tool that cannot be had is left out later."""
+    """Installs the tools. `usable` leaves out those that could not be installed."""
     subprocess.run([ROOT / "scripts/install-dependencies.sh", "comparison"], check=False)
     for crate in CRATES:
         subprocess.run(["cargo", "install", "--quiet", "--locked", "--root", TOOLS_DIRECTORY, crate], check=False)
@@ -292,7 +292,7 @@ def measure(options, work):
 
 
 def usable(tools, command):
-    """Returns the tools that record the command, and a sentence about each other one."""
+    """Returns the tools that record the command. For each of the others, returns a sentence that says why it does not."""
     found, absent = [], []
     for tool in tools:
         if not tool.path:
@@ -310,7 +310,7 @@ def usable(tools, command):
 
 
 def pair(first, second, number):
-    """Returns the results of both, which are called in changing order."""
+    """Returns the results of both functions. In every other round, the second one is called first."""
     if number % 2:
         later = second()
         return first(), later
@@ -318,7 +318,7 @@ def pair(first, second, number):
 
 
 def look(tool, row):
-    """Notes what the tool says about its last run."""
+    """Adds what the tool reports about its last run to the row."""
     row["programs"], row["bytes"] = tool.programs(), tool.bytes()
     said = tool.saving()
     if said:

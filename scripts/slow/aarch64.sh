@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds everything for aarch64, and runs under qemu-user the tests of code that depends on the processor. Tests whose children share memory are
-# ignored there, so SPAWNSCOPE_TEST_REQUIRE is not set. Other unit tests of the recorder start programs, which qemu-user cannot. The skipped
-# test needs the file of its own process.
+# Builds everything for aarch64, and tests the code that depends on the processor under qemu-user. SPAWNSCOPE_TEST_REQUIRE
+# is not set, because qemu-user cannot run tests whose children share memory; they are ignored. It cannot start programs,
+# either, so the recorder's other unit tests are left out. The skipped test needs its own executable, which is qemu's here.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 unset SPAWNSCOPE_TEST_REQUIRE

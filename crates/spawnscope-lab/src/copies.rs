@@ -1,4 +1,5 @@
-//! Writes fresh copies of a program.
+//! Writes copies of a program that were never executed, for the first launch of a file. They must
+//! be in the page cache, so that the time of a launch does not include the disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

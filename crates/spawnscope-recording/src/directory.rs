@@ -39,8 +39,8 @@ impl Directory {
         Ok(Directory { fd, path })
     }
 
-    /// Returns the path of a file in the directory. The directory's part is the path that the
-    /// directory had when it was opened, with links resolved.
+    /// Returns the path of a file in the directory. It begins with the directory's path at the time
+    /// of opening, with links resolved.
     pub(super) fn file_path(&self, name: &OsStr) -> PathBuf {
         self.path.join(name)
     }

@@ -18,7 +18,7 @@
 --  9: the CPUs that the command may use, and when programs begin their work
 -- 10: labels, variables that name packages and tests, page faults of a parent after its last launch, and more constants
 -- 11: addresses of the peers of internet sockets, and the local processes that listen there
--- 12: edges of ninja, which of several files a thread waited for, and imported logs, which do not say how many CPUs there were
+-- 12: edges of ninja, which of several files a thread waited for, and logs of other tools; these may lack the number of CPUs
 -- 13: the times in which the collector stopped threads
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
@@ -114,7 +114,7 @@ CREATE TABLE launch (
     name_text          INTEGER,             -- comm, only for processes that existed before
     setup_closes       INTEGER,             -- calls of close and close_range between its creation and its first successful execve;
                                             -- NULL: unknown, it never executed a program, or it is the command, which the recorder sets up
-    setup_close_span   INTEGER,             -- span: time in those calls, and between two of them if no other system call is between them
+    setup_close_span   INTEGER,             -- span: time in those calls, and from each to the next if no other system call is between them
     prepare_ns         INTEGER,             -- the parent began the system calls that prepare the launch: on signals, pipes and descriptors, less than
                                             -- 30 us apart, and without other calls between them; NULL: unknown, or there are none
     parent_tidied_ns   INTEGER,             -- the end of such calls after the last reaping by the parent before this launch; NULL: unknown, or none
@@ -162,7 +162,7 @@ CREATE TABLE failed_exec (
 );
 
 -- Times in which the collector stopped a thread, as tracing by ptrace does: from the moment at which the thread would have continued without the
--- collector until it continued. Short stops one after the other may be one row. Other times and CPU times contain these. No row: it stops none.
+-- collector until it continued. Several short stops may be one row. Other times and CPU times include these. No row: no stops.
 CREATE TABLE stop (
     launch  INTEGER NOT NULL,
     task    INTEGER NOT NULL, -- thread.task, or for a first thread its launch.id

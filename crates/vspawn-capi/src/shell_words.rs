@@ -1,8 +1,9 @@
 //! Splits a command for `sh -c` into words if nothing in it needs a shell; otherwise refuses it.
 //!
-//! `vspawn_shell` decides what is plain, as for `spawnscope accel`; this module looks at what else
-//! decides what `/bin/sh` would run: which shell it is, the environment, and PATH. The Node package
-//! has this file, too.
+//! `vspawn_shell` decides whether a text is plain, as for `spawnscope accel`. This module checks
+//! the other things that decide what `/bin/sh` would run: which shell it is, the environment, and
+//! PATH. The Node package has this file, too.
+//!
 //! Differences from a shell remain: variables that shells set (PWD, SHLVL, _), and a program that
 //! cannot be executed is an error of the call (a shell returns status 126 or 127).
 

@@ -60,8 +60,7 @@ impl<'a> Forest<'a> {
         Forest::join(recording, Cow::Borrowed(&recording.launches), &recording.execs)
     }
 
-    /// Joins rows of launches and execs. Rows that were moved out of the recording are freed
-    /// meanwhile.
+    /// Joins rows of launches and execs. Takes owned rows to free them as early as possible.
     pub fn join(recording: &'a Recording, mut rows: Cow<'_, [LaunchRow]>, execs: &[ExecRow]) -> Forest<'a> {
         if !rows.is_sorted_by_key(|row| row.id) {
             rows.to_mut().sort_by_key(|row| row.id);
@@ -110,7 +109,7 @@ impl<'a> Forest<'a> {
         for index in 0..self.launches.len() {
             for piece in self.launches[index].pieces(Some(self.end)) {
                 let stopped = match piece.phase {
-                    // These are time of the parent.
+                    // The parent spends these phases.
                     Phase::Create | Phase::Reap => {
                         self.parent(index).map(|parent| self.stopped(parent, piece.start, piece.end))
                     }

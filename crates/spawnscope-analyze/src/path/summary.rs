@@ -45,7 +45,7 @@ impl Summary {
         add_known(&mut self.tax, tax);
         let charges = path.map(|path| &path.launches[index]);
         add_known(&mut self.critical, charges.map(Charges::total));
-        // The path contains what recording has added.
+        // The path includes the overhead of recording, which `tax` does not.
         let critical_tax = charges.map(|charges| charges.tax().min(tax.unwrap_or(Nanos(u64::MAX))));
         add_known(&mut self.critical_tax, critical_tax);
         add_known(&mut self.cpu, launch.cpu.get());

@@ -1,6 +1,6 @@
-//! The dynamic loader's library cache: without it, each program start searches directories.
-//! Libraries that are newer than the cache are not looked for, since what they cost cannot be
-//! shown.
+//! The dynamic loader's library cache: without it, each program start searches directories. The
+//! check does not look for libraries that are newer than the cache, since it could not show what
+//! they cost.
 
 use crate::loader::{CACHE, why_cache_is_unusable};
 use crate::{Effect, Examination, Finding, Findings};

@@ -54,9 +54,9 @@ const MIN_DELAY_WITH_MARKS: Nanos = Nanos(50_000);
 const MIN_QUEUE_DELAY: Nanos = Nanos(1_000_000);
 /// Replaces `MIN_QUEUE_DELAY` if other programs share the CPUs, too.
 const MIN_QUEUE_DELAY_WHEN_BUSY: Nanos = Nanos(10_000_000);
-/// The last of n queued launches is late by at least this fraction of n times the delay of one.
+/// If n launches queue, the last is late by at least this fraction of n times the delay of one.
 const MIN_QUEUE_SHARE: f64 = 0.5;
-/// The last of n concurrent launches that do not queue is late by at most this fraction of n times
+/// If n concurrent launches do not queue, the last one is late by at most this fraction of n times
 /// the delay of one.
 const MAX_NO_QUEUE_SHARE: f64 = 0.3;
 

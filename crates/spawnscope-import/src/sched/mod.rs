@@ -156,14 +156,14 @@ impl Source for Log {
     }
 }
 
-/// Returns the number of CPUs that a line shows to exist.
+/// Returns the smallest number of CPUs of a machine that has the CPU of this line.
 fn cpu_of(line: &[u8]) -> u32 {
     let cpu = after(line, b" [").and_then(number).filter(|(_, rest)| rest.starts_with(b"]"));
     cpu.and_then(|(cpu, _)| u32::try_from(cpu).ok()).filter(|cpu| *cpu < 65_536).map(|cpu| cpu + 1).unwrap_or_default()
 }
 
-/// Returns the thread that a tool let execute the command, and the file. `None` if the tool
-/// recorded the whole machine: it executed nothing, or only slept.
+/// Returns the thread in which a tool executed the command, and the command's file. `None` if the
+/// tool recorded the whole machine: without a command, or with one that only sleeps.
 fn command_in(beginning: &[u8], has_execs: bool) -> Option<(i32, Vec<u8>)> {
     let mut names: HashMap<i32, &[u8]> = HashMap::new();
     let mut is_first = true;
@@ -189,7 +189,7 @@ fn command_in(beginning: &[u8], has_execs: bool) -> Option<(i32, Vec<u8>)> {
             }
             _ => {}
         }
-        // The name in front of a new name is the new one already.
+        // A line about a new name already begins with that name.
         if !matches!(event, Scheduling::Named { .. }) {
             names.insert(tid, name);
             is_first &= at == 0;

@@ -10,10 +10,10 @@ use std::process::Command;
 pub use self::parent::{FILL_MEMORY_FACTOR, RuntimeParent, find_program};
 use crate::LabError;
 
-/// A runtime and its launcher. A launcher gets a number of bytes, a program, and the exit status of
-/// that program. It fills memory of that size, and prints the number of bytes. For each line of its
-/// standard input, a number, it makes this number of launches of the program, one after the other,
-/// and prints how many of them had the status.
+/// A runtime and its launcher. The arguments of a launcher are a number of bytes, a program, and
+/// the exit status of that program. It fills memory of that size, and prints the number of bytes.
+/// Each line of its standard input is a number of launches: it launches the program that many
+/// times, one after the other, and prints how many of them had the status.
 #[derive(Clone, Copy, Debug)]
 pub struct Runtime {
     pub name: &'static str,
@@ -37,7 +37,7 @@ pub const ALL: [Runtime; 9] = [
     interpreter("Ruby", &["ruby"], "launcher.rb", include_str!("launcher.rb")),
     Runtime { version: "-v", ..interpreter("Perl", &["perl"], "launcher.pl", include_str!("launcher.pl")) },
     interpreter("PHP", &["php"], "launcher.php", include_str!("launcher.php")),
-    // By default, a quarter of the machine's memory.
+    // The default is 25, a quarter of the machine's memory.
     Runtime {
         options: &["-XX:MaxRAMPercentage=75"],
         ..interpreter("Java", &["java"], "Launcher.java", include_str!("Launcher.java"))

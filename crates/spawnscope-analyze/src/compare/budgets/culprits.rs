@@ -46,7 +46,7 @@ impl Line<'_> {
     }
 }
 
-/// The runs in whose launches culprits are searched for, and the advice about these launches.
+/// The runs that are searched for culprits, and the advice about their launches.
 pub(super) struct CulpritSearch<'r> {
     pub(super) runs: &'r [Run],
     pub(super) advices: &'r AdviceList,

@@ -1,6 +1,6 @@
-//! What to change in a line of a start-up file. The text of the line decides which cure applies:
-//! code that a program prints is saved in a file, what is needed only later is loaded later, and
-//! what was checked before is not checked again.
+//! What to change in a line of a start-up file. The cures read only the text of the line, because
+//! few tools are responsible for most slow lines, and each documents one way to avoid its work:
+//! save the code that a program prints, load a file on first use, or skip a repeated check.
 
 use std::ops::Range;
 
@@ -18,13 +18,13 @@ pub struct Cure {
     /// The bytes of the line to replace, and what replaces them. `None`: the user must decide what
     /// to write.
     pub edit: Option<(Range<usize>, String)>,
-    /// What behaves differently then.
+    /// What behaves differently after the change.
     pub limits: String,
 }
 
-/// Files that define more than commands and completions, and how the names of the rest begin.
+/// Files that also define functions for use by other lines, and the prefix of their names.
 const USED_BY_OTHERS: [(&str, &str); 2] = [("/nvm.sh", "nvm_"), ("/bash_completion", "__git_ps1")];
-/// A file whose commands are needed only when they are called, and these commands.
+/// Files that only define commands, and these commands: they can be loaded on first use.
 const LAZY: [(&str, &str); 4] = [
     ("nvm.sh", "nvm node npm npx"),
     ("sdkman-init.sh", "sdk"),
@@ -41,8 +41,8 @@ const STARTED_ONCE: [(&str, &str); 5] = [
     ("starship init ", "starship init --print-full-init "),
 ];
 
-/// Returns what to change in a line of a file that the shell reads when it starts, of which `root`
-/// is the whole; nothing if no cure is known for such lines.
+/// Returns what to change in a line of a start-up file; nothing if no cure is known for such lines.
+/// `root` is the whole start.
 #[must_use]
 pub fn cures(line: &str, shell: &str, spent: &Spent, root: &Spent) -> Vec<Cure> {
     let cures = || framework_settings(line, spent);
@@ -57,8 +57,8 @@ pub fn cures(line: &str, shell: &str, spent: &Spent, root: &Spent) -> Vec<Cure> 
     one.map_or_else(cures, |cure| vec![cure])
 }
 
-/// conda is started to print code that it also installs as a file, and again by this code in order
-/// to activate an environment. Without the second, both codes are the same.
+/// `conda shell.SHELL hook` prints code that conda also installs as a file. The printed code may
+/// also start conda again, to activate `base`; without that, output and file are the same.
 fn conda(line: &str, shell: &str, spent: &Spent, root: &Spent) -> Option<Cure> {
     const SETTING: &str = "conda config --set auto_activate_base false";
     let limits = "python and other programs of base are then in PATH only after `conda activate`";
@@ -75,7 +75,7 @@ fn conda(line: &str, shell: &str, spent: &Spent, root: &Spent) -> Option<Cure> {
     if shell == "fish" || calls(root, b"__conda_activate") {
         return Some(by_hand(format!("`{SETTING}`, then source conda's {file} here"), spent.launched));
     }
-    // Of a file that is missing, nothing is read, and the line fails as if conda were.
+    // If the file is missing, the line fails as if conda were missing.
     let quote = &program[program.trim_end_matches(['"', '\'']).len()..];
     let edit = directory.strip_suffix("bin/").filter(|_| matches!(shell, "bash" | "zsh")).and_then(|prefix| {
         let end = start + line[start..].find(')')?;
@@ -93,8 +93,8 @@ fn calls(spent: &Spent, function: &[u8]) -> bool {
     spent.place.function.as_deref() == Some(function) || spent.inner.iter().any(|inner| calls(inner, function))
 }
 
-/// Code that a program prints is saved in a file, which is written again when the program was
-/// updated.
+/// Saves the code that a program prints in a file, and writes the file again after an update of the
+/// program.
 fn saved_output(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
     let is_fish = shell == "fish";
     let (range, command) = if is_fish { piped(line) } else { evaluated(line) }?;
@@ -129,9 +129,9 @@ fn saved_output(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
     })
 }
 
-/// Returns code that sources a file with what a command prints. A program from a package may be
-/// older than the file although it was installed later; then its directory is newer. The file is
-/// moved into its place, because another shell may be about to read it.
+/// Returns code that sources a file with the output of a command. The file must also be newer than
+/// the program's directory: a program from a package keeps the time of its build. The file is moved
+/// into its place, because another shell may be about to read it.
 fn sourced_from(file: &str, program: &str, command: &str, shell: &str) -> String {
     let find = match shell {
         "bash" => "type -P",
@@ -180,7 +180,7 @@ fn evaluated(line: &str) -> Option<(Range<usize>, &str)> {
         let from = start + opening;
         let Some(length) = line[from..].rfind(end) else { continue };
         let command = line[from..from + length].trim();
-        // Another substitution would need another file.
+        // The output of several commands would need several files.
         if command.contains(['(', ')', '`', '|', ';', '&']) {
             continue;
         }
@@ -189,7 +189,7 @@ fn evaluated(line: &str) -> Option<(Range<usize>, &str)> {
     None
 }
 
-/// Finds a word sequence that begins a command.
+/// Finds these words at the beginning of a command.
 fn position(line: &str, begin: &str) -> Option<usize> {
     let start = line.find(begin)?;
     let before = line[..start].trim_end();
@@ -197,8 +197,8 @@ fn position(line: &str, begin: &str) -> Option<usize> {
     (starts_command && !line.trim_start().starts_with('#')).then_some(start)
 }
 
-/// Settings of oh-my-zsh: the file whose work they avoid, the line that sets them, what that does,
-/// and what behaves differently then.
+/// Settings of oh-my-zsh: the file whose work they avoid, the line that sets them, the title and
+/// the limits of the cure.
 const SETTINGS: [(&[u8], &str, &str, &str); 2] = [
     (
         b"nvm.plugin.zsh",
@@ -214,7 +214,7 @@ const SETTINGS: [(&[u8], &str, &str, &str); 2] = [
     ),
 ];
 
-/// What a framework of plugins does is set before the line that loads it.
+/// Sets options of a plugin framework, before the line that loads it.
 fn framework_settings(line: &str, spent: &Spent) -> Vec<Cure> {
     let start = line.len() - line.trim_start().len();
     let is_framework = line.contains("oh-my-zsh.sh") && !line[start..].starts_with('#');
@@ -228,8 +228,7 @@ fn framework_settings(line: &str, spent: &Spent) -> Vec<Cure> {
     cures.filter(|cure| cure.saving > Nanos(0)).collect()
 }
 
-/// `compinit` looks at all files and directories of completions each time, unless an option forbids
-/// it.
+/// Without -C, `compinit` checks all files and directories of completions at each start.
 fn completion_cache(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
     let start = line.rfind("compinit").filter(|_| shell == "zsh")?;
     let end = start + "compinit".len();
@@ -253,7 +252,7 @@ fn in_file(spent: &Spent, name: &[u8]) -> Nanos {
     Nanos(spent.inner.iter().map(|inner| in_file(inner, name).0).sum())
 }
 
-/// What a file defines is needed only when one of its commands is called, or at the first Tab.
+/// Loads a file when one of its commands is called, or at the first Tab.
 fn loaded_later(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
     let (start, sourced) = sourced(line)?;
     let end = start + line[start..].find(" #").unwrap_or(line.len() - start);
@@ -286,8 +285,8 @@ fn loaded_later(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
     None
 }
 
-/// Returns the first line of a file that uses a function of what another line sources: if that is
-/// loaded later, such as at the first Tab, the function is missing until then.
+/// Returns the first line that uses a function from the file that `line` sources. If that file were
+/// loaded later, such as at the first Tab, the function would be missing until then.
 #[must_use]
 pub fn user_of_sourced(content: &str, line: u32) -> Option<u32> {
     let mut lines = (1..).zip(content.lines());
@@ -314,7 +313,7 @@ fn sourced(line: &str) -> Option<(usize, &str)> {
     (is_last && !file.is_empty()).then_some((start, file))
 }
 
-/// git looks for files that are not tracked in all directories, unless an option forbids it.
+/// Unless an option forbids it, `git status` searches all directories for untracked files.
 fn git_status(line: &str, spent: &Spent) -> Option<Cure> {
     let end = line.find("git status")? + "git status".len();
     let is_told = ["-uno", "--untracked-files", "-u no"].iter().any(|option| line.contains(option));
@@ -327,7 +326,7 @@ fn git_status(line: &str, spent: &Spent) -> Option<Cure> {
     })
 }
 
-/// What helps any line.
+/// Returns the cure for a line that no other cure knows.
 pub(super) fn general(spent: &Spent, at_prompt: bool) -> Cure {
     let is_most = |time: Nanos| time.0 * 2 > spent.total().0;
     let launched = spent.programs.first().filter(|program| is_most(program.time) && !program.name.starts_with(b"("));
@@ -408,7 +407,7 @@ mod tests {
         assert_eq!(cured(line, "bash").unwrap(), "__conda_setup=\"$(< '/c/etc/profile.d/conda.sh')\"");
         let line = "eval \"$(\"$HOME/c/bin/conda\" shell.zsh hook)\"";
         assert_eq!(cured(line, "zsh").unwrap(), "eval \"$(< \"$HOME/c/etc/profile.d/conda.sh\")\"");
-        // Its code would be another one, or its file is unknown.
+        // The printed code differs from the file, or the file is unknown.
         let place = Place { function: Some(b"__conda_activate".to_vec()), ..Place::default() };
         let activating = Spent { place, ..Spent::default() };
         let fish = "    eval /c/bin/conda \"shell.fish\" \"hook\" $argv | source";

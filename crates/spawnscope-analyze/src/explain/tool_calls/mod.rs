@@ -19,8 +19,8 @@ pub use finding::fixes;
 
 /// Fewer commands of a kind are not reported.
 const MIN_CALLS: usize = 5;
-/// Minimum number of different programs that one place executes if it is given its commands. Fewer
-/// may be a choice in its code.
+/// A place in a program that launches at least this many different programs gets its commands from
+/// elsewhere. Fewer may be named in its code.
 const MIN_PROGRAMS: usize = 3;
 /// The shell whose lines are never recorded.
 const FISH: &[u8] = b"fish";
@@ -88,7 +88,7 @@ struct Call<'a> {
     sources_files: bool,
 }
 
-/// Calls by their caller, its way to start them, and whether their shells are login shells.
+/// Calls by caller, by `shape`, and by whether their shells are login shells.
 type Kinds<'a> = BTreeMap<(usize, String, bool), Vec<Call<'a>>>;
 
 /// Returns the calls that a program makes again and again.
@@ -114,9 +114,9 @@ fn kinds_of<'a>(forest: &Forest<'a>) -> Kinds<'a> {
     kinds
 }
 
-/// Returns for each launch whether it is a command that a program is given, as a coding agent is:
-/// one place in its code executes different commands. What the lines of files launch, such as those
-/// of start-up files, belongs to the files.
+/// Returns for each launch whether it is a command that its launcher was given, as commands are
+/// given to a coding agent: one place in the launcher's code executes different commands. What a
+/// script or a start-up file launches does not count.
 #[must_use]
 pub fn given_commands(forest: &Forest<'_>) -> Vec<bool> {
     let mut given = vec![false; forest.launches.len()];
@@ -129,7 +129,7 @@ pub fn given_commands(forest: &Forest<'_>) -> Vec<bool> {
     }
     for ((caller, _, stack), calls) in places {
         let programs: BTreeSet<&[u8]> = calls.iter().map(|call| call.program).collect();
-        // Without its lines, a script may name each of the commands.
+        // A script whose lines were not recorded may name each of the commands itself.
         let runtime = Runtime::named(forest.launches[caller].command.name);
         let is_place = runtime != Runtime::Make && (stack.is_some() || runtime == Runtime::Native);
         if is_place && programs.len() >= MIN_PROGRAMS {

@@ -54,8 +54,8 @@ fn bash(called: &WireScriptCalled, raw: &[RawFrame<'_>], dollar_zero: &[u8]) -> 
         let is_function = !is_main && raw.function != SOURCE;
         // Bash reports these file names for functions that do not come from a file.
         let is_from_no_file = raw.file == MAIN || raw.file == dollar_zero || dollar_zero.is_empty();
-        // An interactive bash counts lines in functions differently, and most functions that
-        // startup files call are defined in texts that these files evaluate.
+        // An interactive bash counts lines in functions differently. Startup files mostly call
+        // functions from evaluated texts.
         let has_line = !is_interactive || raw.function == SOURCE;
         let is_placeholder = is_function && (raw.file == b"environment" || (!has_outermost && is_from_no_file));
         let has_line = has_line && !(is_placeholder && counts_from_zero);
@@ -125,7 +125,7 @@ fn zsh(called: &WireScriptCalled, raw: &[RawFrame<'_>], outermost: &[u8]) -> Cha
     Chain { frames: frames.collect(), is_truncated: called.flags & SCRIPT_TRUNCATED != 0 }
 }
 
-/// zsh replaces bytes that have a meaning in its texts, by this one and a changed byte.
+/// In its texts, zsh replaces bytes with a special meaning by this byte and a changed byte.
 const META: u8 = 0x83;
 
 fn without_meta(text: Vec<u8>) -> Vec<u8> {
