@@ -325,7 +325,11 @@ fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {
         return;
     }
     if !all {
-        let findings = units::counted(count, "more finding is", "more findings are");
+        let [one, several] = match advices.worth.is_empty() {
+            true => ["finding is", "findings are"],
+            false => ["more finding is", "more findings are"],
+        };
+        let findings = units::counted(count, one, several);
         page.sentence(2, QUIET, &format!("{findings} not worth fixing or too uncertain; see `--all`"));
         return;
     }

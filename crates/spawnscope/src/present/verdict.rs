@@ -207,7 +207,8 @@ fn has_nothing_to_report(report: &Report) -> bool {
 
 /// Formats `Without git, started 41 times through xargs, the wall time would be 83.0 % shorter.`
 fn depends_sentence(culprit: &Dependence, report: &Report) -> String {
-    let share = units::percent(culprit.saving[0], report.wall);
+    // As in the table and the advice: a share of the run without recording.
+    let share = units::percent(culprit.saving[0], report.advices.unrecorded);
     let forked = |label: &str| Some(label.strip_prefix('(')?.strip_suffix(')')?.to_owned());
     let wrapper = culprit.launched_through.as_ref().map(|label| text::escape(label));
     let through = wrapper.map_or_else(String::new, |label| match forked(&label) {
