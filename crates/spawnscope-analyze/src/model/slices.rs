@@ -36,8 +36,8 @@ struct PackedSlice {
     rest: Rest,
 }
 
-/// Small numbers that share one. From the lowest bit: the kind of the waker, the reason, whether
-/// the waker is certain, the system call and the number of system calls.
+/// Several small numbers in one `u32`. From the lowest bit: the kind of the waker, the reason,
+/// whether the waker is certain, the system call and the number of system calls.
 #[derive(Clone, Copy, Debug)]
 struct Rest(u32);
 

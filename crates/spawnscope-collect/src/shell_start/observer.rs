@@ -1,6 +1,6 @@
 //! Finds out what a running shell does, from its memory and from /proc: whether it waits for input,
 //! which line it executes, and which program it waits for. Nothing stops the shell. Its memory may
-//! change while it is read; what then makes no sense is dropped.
+//! change while it is read, so inconsistent answers are dropped.
 
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
@@ -32,7 +32,7 @@ pub(super) struct Observer<'i> {
     /// The shell's program, with the device and inode number of its file. A start-up file may
     /// execute another one.
     program: Option<((u64, u64), Program)>,
-    /// What a fish executes, whose memory does not show it.
+    /// The trace of fish, whose memory does not show its lines.
     trace: Option<Trace>,
 }
 
@@ -65,7 +65,7 @@ impl Observer<'_> {
         let Some((_, program)) = &mut self.program else { return Vec::new() };
         let chain = position(self.interpreters, self.shell, program);
         let mut frames = chain.as_ref().map_or(Vec::new(), |chain| chain.frames.clone());
-        // dash also has a line where it reads commands from the terminal, and does not know the
+        // dash has a line even if it reads commands from the terminal, and it does not store the
         // name of the file in ENV.
         if let [only] = frames.as_mut_slice()
             && only.language == Language::Dash
@@ -76,8 +76,8 @@ impl Observer<'_> {
         if frames.iter().any(|frame| frame.file.is_some()) { frames } else { Vec::new() }
     }
 
-    /// Returns the lines at which a shell that waits for input asks for it; none at its prompt. The
-    /// trace of a fish goes on until the next statement.
+    /// Returns the lines that ask for input, if a line of a file does so; none at the prompt. At
+    /// its prompt, fish still shows its last line until the next statement.
     pub(super) fn asking_frames(&mut self) -> Vec<Frame> {
         let frames = self.frames();
         if self.trace.as_ref().is_some_and(|trace| !trace.is_asking()) { Vec::new() } else { frames }
@@ -92,8 +92,8 @@ impl Observer<'_> {
         Some(fs::read_link(last).ok()?.into_os_string().into_vec())
     }
 
-    /// Returns the program that the shell has started and waits for: of each process, the latest
-    /// child.
+    /// Returns the program that the shell waits for: the latest child of its latest child, and so
+    /// on.
     pub(super) fn program(&self) -> Option<LaunchedProgram> {
         let mut process = self.shell;
         for _ in 0..MAX_DEPTH {

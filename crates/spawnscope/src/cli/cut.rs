@@ -1,8 +1,7 @@
 //! The border between two recordings of `--keep`. Events reach the recorder a little later than
-//! they happen, and the last slice of a thread after the event of its end. So the border is an
-//! instant that has passed: for a short time after it, events are assigned to the side on which
-//! their processes belong. Then the earlier recording ends and the next one begins, and neither
-//! lacks anything.
+//! they happen, and the last slice of a thread comes after the event of its end. Therefore the
+//! earlier recording stays open for a short time after the border. Events of this time that belong
+//! to the next recording are held until it begins, so neither recording lacks any.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
-//! What the start of a shell, and each prompt, is spent on: a tree of lines, from the line of the
-//! start-up file inwards, with the time of programs that the shell waited for and the time of its
-//! own work. `cures` says what to change in a line.
+//! Where the time of a shell's start, and of each prompt, goes: a tree of lines, from the line of
+//! the start-up file inwards. Each line has the time of programs that the shell waited for, and the
+//! time of its own work. `cures` says what to change in a line.
 
 pub mod cures;
 
@@ -36,21 +36,21 @@ pub struct Spent {
     pub launched: Nanos,
     /// These programs, the slowest first.
     pub programs: Vec<Program>,
-    /// The places that it called, the slowest first. What they do not contain was spent at this
-    /// place itself.
+    /// The places that it called, the slowest first. The rest of the time was spent at this place
+    /// itself.
     pub inner: Vec<Spent>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Program {
     pub name: Vec<u8>,
-    /// How often it was seen, per start or prompt. Processes that end within a millisecond may not
-    /// have been.
+    /// How often it was seen, per start or prompt. Processes that end within a millisecond can be
+    /// missed.
     pub count: u64,
     pub time: Nanos,
 }
 
-/// How long a shell takes to start, on what, and what to change.
+/// How long a shell takes to start, where that time goes, and what to change.
 #[derive(Clone, Debug, Default)]
 pub struct StartUp {
     /// The shell and its arguments.
@@ -59,15 +59,15 @@ pub struct StartUp {
     pub first_prompt: Nanos,
     /// The number of these starts.
     pub starts: usize,
-    /// The median time of the prompts after the first, of which there were `prompts`.
+    /// The median time of a prompt after the first one.
     pub prompt: Option<Nanos>,
     /// The number of these prompts.
     pub prompts: usize,
     /// How much longer an observed start takes.
     pub observing: Nanos,
-    /// On what the time to the first prompt is spent.
+    /// Where the time to the first prompt goes.
     pub before_prompt: Spent,
-    /// On what the time of each further prompt is spent.
+    /// Where the time of each further prompt goes.
     pub at_prompt: Spent,
     /// The text of each line that was found in its file.
     pub texts: BTreeMap<Place, String>,
@@ -93,10 +93,10 @@ const MIN_ADVISED: Nanos = Nanos(3_000_000);
 /// Lines that take a smaller share of the whole need no change.
 const MIN_ADVISED_SHARE: f64 = 0.05;
 
-/// Returns what to change in which lines, until the first prompt and at each further one. A line
-/// that only leads to others, such as the one that sources them, is changed if a cure knows how;
-/// otherwise these others are. What each prompt does is named once. `texts` has the text of the
-/// lines.
+/// Returns what to change in which lines, until the first prompt and at each further one. If most
+/// time of a line is that of lines that it calls or sources, the advice is about these, unless a
+/// cure for the outer line is known. Work that each prompt repeats is named once. `texts` has the
+/// text of the lines.
 #[must_use]
 pub fn advise(before: &Spent, at_prompt: &Spent, shell: &str, texts: &BTreeMap<Place, String>) -> Vec<LineAdvice> {
     let mut advice = advise_on(before, false, shell, texts);
@@ -125,8 +125,9 @@ struct Advisor<'a> {
 }
 
 impl Advisor<'_> {
-    /// Finds advice for a line, which a line of the user's and one of a package's file may have led
-    /// to. Of a package, the first line of its second file is named, which is that of a plugin.
+    /// Finds advice for a line. `user` and `package` are the innermost lines of the user and of a
+    /// package on the way to it. If files of a package call each other, the advice names the line
+    /// of the second file: it is that of a plugin, which the user can turn off.
     fn line(&mut self, line: &Spent, user: Option<&Place>, package: Option<&Place>) {
         if line.total() < self.min {
             return;
@@ -160,8 +161,8 @@ impl Advisor<'_> {
     }
 }
 
-/// Whether the user writes the file of a place. Programs write the dump of completions, and what is
-/// below `.cache`.
+/// Whether the file of a place is the user's own. Programs write the dump of completions, and the
+/// files below `.cache`.
 fn is_users(place: &Place) -> bool {
     let is_saved = |file: &[u8]| {
         base_name(file).starts_with(b".zcompdump") || file.split(|byte| *byte == b'/').any(|part| part == b".cache")
@@ -176,7 +177,7 @@ impl Spent {
         Nanos(self.own.0 + self.launched.0)
     }
 
-    /// Returns what was spent outside of the places that it called.
+    /// Returns the time that was not spent in the places that it called.
     #[must_use]
     pub fn outside_of_lines(&self) -> Spent {
         let mut rest = Spent { inner: Vec::new(), ..self.clone() };
@@ -190,7 +191,7 @@ impl Spent {
                 }
             }
         }
-        // Less is due to rounding, and to lines that are left out.
+        // Smaller times come from rounding, and from lines that are left out.
         let min = rest.launched.0 / 8;
         rest.programs.retain(|program| program.time.0 > min);
         rest.programs.sort_by_key(|program| Reverse(program.time));
@@ -217,7 +218,7 @@ pub fn spent(observed: &[Observed], after_prompt: bool, expected: Nanos, count: 
 }
 
 struct Tree {
-    /// What an observed nanosecond counts.
+    /// The nanoseconds of an unobserved start for each observed nanosecond.
     scale: f64,
     count: u64,
     min: u64,

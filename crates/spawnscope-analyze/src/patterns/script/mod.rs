@@ -173,8 +173,8 @@ impl<'t> Script<'t> {
         1 + self.text[..at].iter().filter(|byte| **byte == b'\n').count() as u32
     }
 
-    /// Whether code in a range may set a variable. `eval` and `.` may set any; the script's own
-    /// functions set what any of them sets.
+    /// Whether code in a range may set a variable. `eval` and `.` may set any variable. A call of
+    /// one of the script's functions counts as a call of all of them.
     pub(crate) fn may_set(&self, range: &Range<usize>, name: &[u8]) -> bool {
         let is_inside = |node: &&Node<'t>| range.start <= node.range.start && node.range.end <= range.end;
         let calls_function = self.nodes.iter().filter(is_inside).any(|node| match &node.kind {
@@ -192,7 +192,7 @@ impl<'t> Script<'t> {
         })
     }
 
-    /// Whether a part of the script, without its own parts, may set a variable.
+    /// Whether a node may set a variable, regardless of the nodes inside of it.
     pub(crate) fn sets(&self, node: &Node<'t>, name: &[u8]) -> bool {
         match &node.kind {
             Kind::For(each) => each.name == name || each.words.iter().any(|word| word.may_set(name)),

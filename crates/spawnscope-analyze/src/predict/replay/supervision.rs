@@ -31,8 +31,8 @@ struct Effort {
 }
 
 impl Supervision {
-    /// Analyzes the program of a thread. `launch` is the launch that the thread belongs to. No work
-    /// waits for the sleeps of a thread that is killed, however rare they are.
+    /// Analyzes the program of a thread. `launch` is the launch that the thread belongs to. If the
+    /// thread is killed (`is_mortal`), its sleeps are ignored: no work waits for their ends.
     pub(super) fn of(steps: impl Iterator<Item = Step>, launch: u32, is_mortal: bool) -> Supervision {
         // Most steps for one launch are adjacent. A map with all launches would take several times
         // the memory.
@@ -61,7 +61,7 @@ impl Supervision {
         Supervision { own: own.collect() }
     }
 
-    /// Whether the thread never does work of its own meanwhile.
+    /// Whether the thread does no work of its own while it supervises launches.
     pub(super) fn is_empty(&self) -> bool {
         self.own.is_empty()
     }

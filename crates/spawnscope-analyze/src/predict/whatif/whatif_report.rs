@@ -144,8 +144,8 @@ pub fn whatif_report(
     })
 }
 
-/// Combines the reports of several recordings of one command. What is not a number is that of the
-/// recording with the median prediction. `None` if there are none.
+/// Combines the reports of several recordings of one command. The numbers are combined; all other
+/// parts are those of the recording with the median prediction. `None` if there are none.
 pub fn of_several(mut reports: Vec<WhatIfReport>) -> Option<WhatIfReport> {
     let predictions: Vec<Prediction> = reports.iter().map(|report| report.prediction.clone()).collect();
     let prediction = Prediction::of_several(&predictions)?;

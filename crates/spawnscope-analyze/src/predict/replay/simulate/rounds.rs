@@ -1,5 +1,5 @@
-//! Waits for the next round of a polling thread: the next end of one of its sleeps. A round comes
-//! when it comes, whoever waits for it.
+//! Waits for the next round of a polling thread: the next end of one of its sleeps. The times of
+//! rounds do not depend on the threads that wait for them.
 
 use super::{Simulation, ThreadState, Watch};
 use crate::model::external_wait::ExternalWait;
@@ -17,7 +17,7 @@ impl<S: Script, W: Watch> Simulation<'_, S, W> {
         self.block(thread, ThreadState::Sleeping(ExternalWait::Timer))
     }
 
-    /// Lets a thread no longer wait for a round. Returns whether it did.
+    /// Ends the wait of a thread for a round. Returns whether the thread was waiting for one.
     pub(super) fn leave_round(&mut self, thread: ThreadIndex, polling: ThreadIndex) -> bool {
         let waiting = self.rounds.get_mut(&polling);
         waiting.is_some_and(|all| all.iter().position(|each| *each == thread).map(|at| all.remove(at)).is_some())
@@ -34,8 +34,8 @@ impl<S: Script, W: Watch> Simulation<'_, S, W> {
         }
     }
 
-    /// Whether a thread has ended, or is blocked until another thread wakes it: nothing can wait
-    /// for its next round then, since it may be the one that must wake it.
+    /// Whether a thread has ended, or is blocked until another thread wakes it. A thread must not
+    /// wait for its next round then: it could be the one that must wake it.
     fn has_no_next_round(&mut self, thread: ThreadIndex) -> bool {
         let position = self.position(thread);
         let last = position.checked_sub(1).and_then(|last| self.script.step(thread, last));
