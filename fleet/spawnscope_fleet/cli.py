@@ -107,8 +107,8 @@ def write(options, found, page):
 def warn_of_damage(engine):
     if engine.damaged:
         name, reason = next(iter(engine.damaged.items()))
-        files = counted(len(engine.damaged), "damaged file is", "damaged files are")
-        print(f"spawnscope fleet: {files} left out, with all of the recording: {printable(name)} ({printable(reason)})", file=sys.stderr)
+        files = counted(len(engine.damaged), "damaged file is left out with its recording", "damaged files are left out with their recordings")
+        print(f"spawnscope fleet: {files}, the first: {printable(name)} ({printable(reason)})", file=sys.stderr)
 
 
 def parser():
@@ -133,7 +133,7 @@ def parser():
     add_since(added, is_required=True)
     added.add_argument("--check", action="store_true", help="exit with status 1 if something is costlier, for CI; 125 if that is unknown")
     add_common(added)
-    add_common(verb("machines", "Print the cost of launches on each machine, which differ, and what `spawnscope doctor` found there"))
+    add_common(verb("machines", "Print the cost of launches on each machine, which machines differ, and what `spawnscope doctor` found there"))
     add_common(verb("doctor", "Print the latest result of `spawnscope doctor -o DATASET` on each machine"))
     add_common(verb("advice", "Print the findings of `spawnscope advise` over all runs"))
     added = verb("dashboard", "Print all of this at once: trend, changes, machines, lines and findings")
@@ -147,7 +147,7 @@ def parser():
     added.add_argument("dataset", help="the directory of the dataset, or s3://BUCKET/PREFIX")
     added.add_argument("--older-than", type=rows, required=True, metavar="DAYS", help="delete what began more than this number of days before today (UTC)")
     added.add_argument("--dry-run", action="store_true", help="print what would be deleted, and delete nothing")
-    added = verb("compact", "Merge the files of each day and job, so that questions open fewer files", "One at a time; others may export and ask meanwhile.")
+    added = verb("compact", "Merge the files of each day and job, so that questions open fewer files", "Run one at a time. Exports and queries may run meanwhile.")
     added.add_argument("dataset", help="the directory of the dataset, or s3://BUCKET/PREFIX")
     added = verb("sql", "Run a query on the tables runs, launches, execs, callers, waits, advice and doctor")
     add_common(added, default_rows=None)

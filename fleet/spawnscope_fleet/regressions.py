@@ -64,8 +64,8 @@ def change_of_wall_time(jobs):
     if not factors or 1 / NOTABLE_FACTOR < factor < NOTABLE_FACTOR:
         return []
     return [
-        f"A run takes {factor:.2f} times the wall time of before. What became slower or faster with all else is not listed: "
-        "other load, other machines or an input of another size do that. See `spawnscope fleet machines`."
+        f"A run takes {factor:.2f} times the wall time of before. A change that affects all lines alike is not listed: "
+        "other load, other machines or an input of another size cause it. See `spawnscope fleet machines`."
     ]
 
 

@@ -29,7 +29,7 @@ fn unusable_cache_finding(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
         .evidence("the loader tries each default directory and its subdirectories for processor types")
         .evidence_if(evidence)
         .effect(search)
-        .fix("as root; for a container, when its image is built:")
+        .fix("run this as root; for a container, in the build of its image:")
         .fix("  ldconfig && chmod 644 /etc/ld.so.cache")
         .fix_cost("a second; in a container image, a layer of about 10 to 100 kB")
 }
