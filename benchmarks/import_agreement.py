@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares recordings of the same command by eBPF, by ptrace (as uid 65534), and imported from a log of strace, for some programs: the tree
-(programs, arguments, failed execs, exits, mechanisms), the first finding of `advise`, whether that is one of the right ones, and whether the
-saving that eBPF predicts lies in the interval of the import. Prints a table; with --verbose, also what differs. Needs root, strace, autoconf,
-cc, git, jq, make, node, npm, perl and pytest."""
+(programs, arguments, failed execs, exits, mechanisms), the first finding of `advise`, whether it matches the pattern of right findings, and
+whether the saving that eBPF predicts lies in the interval of the import. Prints a table; with --verbose, also what differs. Needs root, strace,
+autoconf, cc, git, jq, make, node, npm, perl and pytest."""
 
 import argparse
 import json
@@ -113,7 +113,8 @@ def parse():
 
 
 def compare(options, name, work):
-    """Prints the row of a program. Returns for each source whether it has the first finding of the first source, and a right one."""
+    """Prints the row of a program. Returns two answers for each source: whether its first finding is that of the first source, and whether it
+    is a right one."""
     right, command = PROGRAMS[name]
     files = [recording(options, kind, work / kind, command) for kind in options.sources]
     all_trees, all_findings = [trees(options, file) for file in files], [findings(options, file) for file in files]
@@ -149,7 +150,7 @@ def recording(options, kind, work, command):
 
 
 def subject(found):
-    """Returns the rule of the first finding, and what it says is launched, without a count, an owner and a line."""
+    """Returns the rule of the first finding, and the beginning of its title: the launched programs, without count, owner and line."""
     return [(one["rule"], re.split(r" [\d,]+ ", re.sub(r" \([^)]*\)", "", one["title"]))[0]) for one in found[:1]]
 
 

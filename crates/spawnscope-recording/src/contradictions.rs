@@ -143,7 +143,7 @@ impl RowChecker<'_> {
             // The CPU time of such a process includes its time before the recording.
             return false;
         }
-        // A launch of the file before, in a ring, is created at the beginning of this file.
+        // In a ring of recordings, a launch of an earlier file seems to be created at 0.
         let created = row.created.filter(|created| created.0 > 0);
         let Some(life) = row.zombie.or(row.exit).zip(created).map(|(end, start)| end.since(start)) else {
             return false;
@@ -180,7 +180,7 @@ impl RowChecker<'_> {
     fn check_stop(&mut self, row: &StopRow) {
         let what = ["stops of a process that is not recorded", "stops outside of their process's life"];
         self.check_within(row.launch, row.launch.0, what, |launch| {
-            // The recorder holds the command before it is created for the recording.
+            // The recorder stops the command before the time that is recorded as its creation.
             are_in_order(&[Some(row.at), launch.zombie])
         });
     }

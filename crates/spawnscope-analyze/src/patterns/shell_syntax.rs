@@ -27,8 +27,8 @@ pub(crate) fn need_of(command: &[u8]) -> Need {
     Script::parse(command).and_then(|script| need(&script)).unwrap_or(Need::Shell)
 }
 
-/// Returns what a script needs that consists of one command, perhaps after `cd DIRECTORY &&`.
-/// `None` if it needs a shell.
+/// Returns the need of a script with one command, perhaps after `cd DIRECTORY &&`. `None` if it
+/// needs a shell.
 fn need(script: &Script<'_>) -> Option<Need> {
     let list = (script.len() > 0).then_some(0)?;
     let is_only = script.inside(list).end == script.len();

@@ -8,15 +8,16 @@ use crate::model::tree::Forest;
 use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::{BuildStep, EdgeRow, Recording};
 
-/// What a launch may exceed its step by. Some logs round to 10 ms.
+/// A launch may begin before its step, or end after it, by this time. Some logs round to 10 ms.
 const TOLERANCE_NS: i64 = 15_000_000;
-/// Number of processes with the most children that may be the tool, and of the last builds of a log
-/// that are tried.
+/// This many processes are tried as the tool: those with the most children.
 const MAX_TOOLS: usize = 16;
+/// This many builds of a log are tried: the last ones.
 const MAX_BUILDS: usize = 16;
-/// Number of first launches and of first steps from which the instant is found, and of those that
-/// it is compared by.
+/// Each of this many first launches is paired with each of as many first steps, to guess the
+/// instant from which the log counts.
 const FIRST: usize = 12;
+/// A guess is rated by this many of the first launches.
 const COMPARED: usize = 200;
 /// Number of steps before a launch that may contain it.
 const MAX_CONCURRENT: usize = 512;

@@ -231,7 +231,7 @@ fn from_the_change(lines: &[String], width: usize) -> Vec<String> {
         }
         _ => 0,
     };
-    // What is before the change makes a third of the line at most.
+    // At most a third of the line is what precedes the change.
     let Some(skipped) = common.checked_sub(width / 3).filter(|skipped| *skipped > 1) else {
         return lines.to_vec();
     };
@@ -268,7 +268,7 @@ pub(super) fn subject(advice: &Advice) -> String {
         1 => String::new(),
         count => format!(", {} x", units::count(count)),
     };
-    // A place in a script that one of these programs was given is no place to change.
+    // A place inside of text that one of these programs was given (`sh -c TEXT`) is not named.
     let largest = advice.callers.largest.first().filter(|(site, _)| site.file.is_none());
     let inside = largest.and_then(|(site, _)| site.program.as_ref());
     let is_inside = launched.iter().any(|(label, _)| Some(label) == inside);

@@ -12,9 +12,10 @@ use spawnscope_data::units;
 const MAX_FINDINGS: usize = 3;
 /// Maximum number of lines of files that the evidence names.
 const MAX_CAUSES: usize = 4;
-/// A cause other than start-up files gets a fix if it takes at least one part in this number.
+/// A cause other than start-up files gets a fix if it takes at least this fraction (1/10) of the
+/// time.
 const MIN_SHARE: u64 = 10;
-/// How agents document that their shells need not be login shells.
+/// The documented options by which agents start shells that are not login shells.
 const OPTIONS: [(&[u8], &str); 2] = [
     (b"claude", "set CLAUDE_BASH_NO_LOGIN=1 in its environment (`env` in ~/.claude/settings.json)"),
     (b"codex", "set `allow_login_shell = false` in ~/.codex/config.toml"),

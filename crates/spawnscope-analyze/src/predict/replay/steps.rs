@@ -27,8 +27,8 @@ pub enum Step {
     TimedWait(Token, Activity, Nanos),
     /// Waits until this thread, which polls, begins its next round.
     Round(ThreadIndex, Activity),
-    /// Goes on with the wait for this token, if it has been signalled: the next iteration of a loop
-    /// that polls would not have happened.
+    /// If this token has been signalled, skips the steps up to the wait for it: a polling loop
+    /// would not have had these iterations.
     Check(Token),
     Wake(Token),
     Spawn(ThreadIndex),
