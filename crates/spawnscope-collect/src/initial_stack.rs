@@ -9,9 +9,7 @@ pub(crate) const WORD: usize = size_of::<u64>();
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) arguments: u64,
-    /// The address of the first argument's string.
     pub(crate) first_argument: Option<u64>,
-    /// The address of the first environment variable's string.
     pub(crate) first_variable: Option<u64>,
     /// The address of the string with the file name passed to `execve` (AT_EXECFN).
     pub(crate) path: Option<u64>,

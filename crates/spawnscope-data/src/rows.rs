@@ -175,7 +175,6 @@ crate::named_enum! {
     pub enum Origin {
         /// A followed process launched the process.
         Launched = "launched",
-        /// The process is the recorded command.
         Command = "command",
         /// The process existed before the recording, so it is not a launch.
         Existed = "existed",

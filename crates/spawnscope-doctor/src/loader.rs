@@ -49,7 +49,6 @@ pub(crate) fn variables(machine: &Machine) -> impl Iterator<Item = (&'static str
     VARIABLES.iter().filter_map(|(name, _)| Some((*name, machine.variable_text(name)?)))
 }
 
-/// Returns all absolute paths that the variables name.
 pub(crate) fn named_paths(machine: &Machine) -> Vec<PathBuf> {
     variables(machine).flat_map(|(name, value)| paths(name, &value).map(PathBuf::from).collect::<Vec<_>>()).collect()
 }

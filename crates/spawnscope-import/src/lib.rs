@@ -50,7 +50,6 @@ struct About {
     /// The tool that wrote it.
     tool: &'static str,
     scope: Scope,
-    /// The launch of the command.
     root: Option<LaunchId>,
     command: Vec<Vec<u8>>,
     /// The time of the first line.

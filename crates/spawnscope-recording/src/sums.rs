@@ -194,7 +194,6 @@ fn column_values<'row>(row: &'row rusqlite::Row<'_>, table: &Table) -> rusqlite:
     (1..=table.columns.len()).map(|column| row.get_ref(column)).collect()
 }
 
-/// Returns the statement that updates an existing row.
 fn update_statement(table: &Table) -> String {
     let is_launch = table.name == tables::table_of::<LaunchRow>().name;
     if is_launch { merge_launch(table) } else { tables::write(tables::REPLACE, table, false) }

@@ -21,7 +21,6 @@ use spawnscope_data::rows::Recording;
 /// Why a command took as long as it did, and what would shorten it.
 #[derive(Clone, Debug)]
 pub struct Causes {
-    /// The critical path.
     pub path: CriticalPath,
     /// The replay error, as a share of the measured wall.
     pub replay_error: f64,

@@ -79,7 +79,6 @@ pub struct Report {
     pub repeats: Vec<Repeat>,
     /// Commands that were still running at the end, the most frequent first.
     pub still_running: Vec<(Vec<u8>, u64)>,
-    /// PATH searches with failed execs.
     pub path_searches: PathSearches,
     /// Other failed execs, the most frequent errno first.
     pub failures: Vec<Failure>,

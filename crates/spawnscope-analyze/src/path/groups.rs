@@ -20,7 +20,6 @@ use spawnscope_data::rows::Origin;
 pub enum GroupBy {
     #[default]
     Command,
-    /// Launches of one program with the same arguments.
     Arguments,
     /// Launches of one program with the same subcommand, such as `git log` or `python3 -m pip`.
     Subcommand,
@@ -70,7 +69,6 @@ enum Key<'a> {
     Arguments(&'a [u8], bool),
     Subcommand(Command<'a>, &'a [u8]),
     CallSite(u32),
-    /// The label; `None` for launches without one.
     Label(Option<&'a [u8]>),
     /// The program of the parent, for launches without a known call site.
     UnknownCallSite(Command<'a>),

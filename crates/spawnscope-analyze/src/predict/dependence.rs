@@ -186,7 +186,6 @@ pub struct Work {
 /// A command is a culprit only if at least this share of the wall depends on it.
 const MIN_CULPRIT_SHARE: f64 = 0.2;
 
-/// Returns the command with the most work on the critical path.
 pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work> {
     let mut commands: HashMap<Command<'_>, (u64, u64)> = HashMap::new();
     for (launch, charges) in forest.launches.iter().zip(&path.launches) {

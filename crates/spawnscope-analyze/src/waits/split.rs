@@ -98,7 +98,6 @@ impl<'f, 'a> Splitter<'f, 'a> {
         Splitter { forest, timelines, pieces: None, sums: HashMap::new() }
     }
 
-    /// Returns the parts of a wait that was not for a launch.
     pub(super) fn without_launch(wait: &Interval) -> Parts {
         let queue = wait.end.since(wait.woken);
         Parts { queue, other: Nanos(wait.span().0 - queue.0), ..Parts::default() }

@@ -35,7 +35,6 @@ impl<'data> Elf<'data> {
         self.0.entry()
     }
 
-    /// Returns the wanted symbols that the file exports.
     pub(super) fn exports(&self, wanted: &[&'static str]) -> HashMap<&'static str, Symbol> {
         let names = self.names();
         let exported = self.0.dynamic_symbols().filter(|symbol| symbol.is_definition());

@@ -48,7 +48,6 @@ impl Refusal {
     }
 }
 
-/// Returns the last line that libbpf printed.
 pub(super) fn last_message(messages: &str) -> Option<String> {
     let line = messages.lines().rev().find(|line| line.contains("libbpf:"))?;
     Some(line.to_owned())

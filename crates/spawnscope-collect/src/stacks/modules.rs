@@ -47,7 +47,6 @@ struct Segment {
 }
 
 impl Module {
-    /// Returns the virtual address of a file offset.
     pub(super) fn virtual_address(&self, offset: u64) -> Option<u64> {
         let mut segments = self.segments.iter();
         let segment =
@@ -115,7 +114,6 @@ impl Modules {
         }
     }
 
-    /// Returns the file of a mapping. Opens it if necessary.
     pub(super) fn get_or_open(&mut self, pid: Pid, mapping: &Mapping) -> Option<Rc<Module>> {
         // Without the modification time, the known file may be an earlier one with the same inode
         // number.

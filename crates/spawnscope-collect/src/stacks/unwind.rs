@@ -27,7 +27,6 @@ impl Registers {
         self.get(STACK_POINTER).unwrap_or(0)
     }
 
-    /// Returns the next instruction's address.
     pub(super) fn next_instruction(&self) -> Option<u64> {
         self.get(NEXT_INSTRUCTION)
     }

@@ -28,7 +28,6 @@ pub enum BadLabel {
 impl Label {
     /// Maximum number of labels of a recording.
     pub const MAX_COUNT: usize = 64;
-    /// Maximum length of a key, in bytes.
     pub const MAX_KEY_BYTES: usize = 64;
     /// Maximum length of a value, in bytes. Values are short because reports print them, and
     /// datasets repeat them in every row.

@@ -6,7 +6,6 @@ mod student;
 pub use difference::{Interval, Resamples, chance, mean, mean_interval};
 pub use student::significant;
 
-/// Returns the median; `None` if there are no values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let values: Vec<f64> = values.into_iter().collect();
     if values.is_empty() { None } else { Some(quantile(values, 0.5)) }

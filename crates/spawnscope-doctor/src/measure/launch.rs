@@ -95,7 +95,6 @@ fn launch_in_turn(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults
     }
 }
 
-/// Returns the machine without loader variables; `None` if none is set.
 fn without_variables(machine: &Machine) -> Option<Machine> {
     loader::variables(machine).next()?;
     Some(machine.clone().without_variables(loader::is_loader_variable))

@@ -59,7 +59,6 @@ impl<'l> Call<'l> {
         self.error.is_none() && self.result.is_some_and(|result| result != -1)
     }
 
-    /// Whether any argument contains this flag.
     pub fn has(&self, flag: &[u8]) -> bool {
         self.arguments.iter().any(|argument| find(argument, flag).is_some())
     }

@@ -135,7 +135,6 @@ impl Descriptors {
         }
     }
 
-    /// Closes all descriptors from `first` to `last`.
     pub fn close_range(&mut self, first: i64, last: i64, act: (TaskId, Nanos)) {
         let open: Vec<i64> = self.0.range(first..=last.max(first)).map(|(descriptor, _)| *descriptor).collect();
         open.into_iter().for_each(|descriptor| self.close(descriptor, act));

@@ -168,7 +168,6 @@ impl Tracker {
         })
     }
 
-    /// Returns the pipe of a descriptor.
     pub fn pipe(&mut self, tid: i32, descriptor: i64, file: Option<&[u8]>) -> Option<Rc<Pipe>> {
         let launch = self.tasks.get(&tid)?.launch;
         let process = self.processes.get_mut(&launch)?;

@@ -32,7 +32,6 @@ pub struct Stream {
     clock: Clock,
     /// The thread whose lines are in this file (`-ff`).
     pub file_tid: Option<i32>,
-    /// The thread of the last line.
     pub last_tid: Option<i32>,
     /// The thread that the next line names.
     pub tid: Option<i32>,

@@ -21,7 +21,6 @@ pub enum Stamp {
 /// What stands in front of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Front<'l> {
-    /// The thread.
     pub tid: Option<i32>,
     /// The name of the thread.
     pub name: Option<&'l [u8]>,

@@ -146,7 +146,6 @@ impl Found {
         self.ranges.is_empty()
     }
 
-    /// Whether a secret that was found contains this position.
     pub(super) fn contains(&self, at: usize) -> bool {
         /// Secrets are found almost in order, and a limit keeps the search linear.
         const MAX_RANGES: usize = 16;

@@ -26,7 +26,6 @@ pub const DEFAULT_FILE: &str = "spawnscope.db";
 /// Names standard input or output.
 pub const STANDARD_STREAM: &str = "-";
 
-/// The recording to read.
 #[derive(Debug, Args)]
 pub struct RecordingArgument {
     /// The recording to read; - reads it from standard input

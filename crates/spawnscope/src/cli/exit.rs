@@ -41,7 +41,6 @@ pub enum Status {
 impl Status {
     pub const SUCCESS: Status = Status::Code(0);
 
-    /// Returns the status for a command that ended with this status of wait(2).
     pub fn of_command(wait_status: i32) -> Status {
         match libc::WIFSIGNALED(wait_status) {
             true => Status::Killed(libc::WTERMSIG(wait_status)),

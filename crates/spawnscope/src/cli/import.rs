@@ -25,7 +25,6 @@ Examples:
 Secrets in arguments are masked as by `record`. The log itself contains them,
 and without -s 4096, strace cuts arguments after 32 bytes.";
 
-/// Arguments of `import`.
 #[derive(Debug, Args)]
 pub struct ImportArguments {
     /// The files of one log; - reads standard input
@@ -46,7 +45,6 @@ pub struct ImportArguments {
     pub no_redact: bool,
 }
 
-/// The formats of logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// The output of strace

@@ -44,7 +44,6 @@ Examples:
   spawnscope shell bash --prompt 20  # what each prompt costs
   cd; spawnscope shell --patch | patch -p0  # make the simple changes";
 
-/// Arguments of `shell`.
 #[derive(Debug, Args)]
 pub struct ShellArguments {
     /// The shell: bash, zsh, dash, fish, or a path [default: $SHELL]

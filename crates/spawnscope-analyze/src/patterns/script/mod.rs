@@ -111,7 +111,6 @@ impl<'t> Script<'t> {
         std::iter::successors(self.nodes[index].parent, |parent| self.nodes[*parent].parent)
     }
 
-    /// Returns the nodes inside of a node.
     pub(crate) fn inside(&self, index: usize) -> Range<usize> {
         let end = self.nodes[index].range.end;
         let count = self.nodes[index + 1..].iter().take_while(|node| node.range.start < end).count();

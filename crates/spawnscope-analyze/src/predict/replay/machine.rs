@@ -33,7 +33,6 @@ impl Machine {
         self.recording >= 1.0
     }
 
-    /// Returns the CPU time of a step. `None` for a step that uses no CPU.
     pub(super) fn cpu_time(&self, step: Step) -> Option<(Nanos, Activity)> {
         match step {
             Step::Run(span, overhead, activity) => {

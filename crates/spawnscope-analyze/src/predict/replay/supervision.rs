@@ -87,12 +87,10 @@ impl Effort {
         self.slept += more.slept;
     }
 
-    /// Whether the work is the thread's own.
     fn has_own_work(&self) -> bool {
         self.worked > MAX_SUPERVISION_NS
     }
 
-    /// Whether the sleeps are the thread's own.
     fn has_own_sleep(&self) -> bool {
         (1..MIN_POLLING_SLEEPS).contains(&self.slept)
     }

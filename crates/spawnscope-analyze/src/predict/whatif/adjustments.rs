@@ -100,7 +100,6 @@ impl Adjustments {
         if is_removed { 0.0 } else { factors.get(launch as usize).copied().unwrap_or(1.0) }
     }
 
-    /// Scales a phase after one exec of a launch.
     pub(super) fn scale_piece(&mut self, launch: u32, phase: Phase, exec: usize, factor: f64) {
         self.changed[launch as usize] = true;
         let stage = Stage::new(phase, exec);

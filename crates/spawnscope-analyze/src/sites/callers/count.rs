@@ -215,12 +215,10 @@ fn mark_namesakes(call_sites: &mut [CallSite]) {
     }
 }
 
-/// The call sites of a set of launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallerCounts {
     /// The call sites with the most launches, and their counts, largest first.
     pub largest: Vec<(CallSite, u64)>,
-    /// Number of further call sites.
     pub other_call_sites: u64,
     /// Number of launches from these further call sites.
     pub others: u64,

@@ -59,7 +59,6 @@ impl Memory {
         read.is_some_and(|read| read.strip_suffix(b"\0") == Some(text.as_bytes()))
     }
 
-    /// Whether the pointer at an address points to this text.
     pub(super) fn points_to_text(&self, address: u64, text: &str) -> bool {
         self.pointer(address).is_some_and(|pointer| self.has_text(pointer, text))
     }
@@ -103,7 +102,6 @@ impl Memory {
         self.words_in_block(holder, bytes).map(|(location, word)| (location, u64::from_le_bytes(word)))
     }
 
-    /// Returns the value of an eight-byte variable.
     fn value(&self, variable: u64) -> Option<u64> {
         self.variables.iter().find_map(|(start, bytes)| {
             let at = usize::try_from(variable.checked_sub(*start)?).ok()?;

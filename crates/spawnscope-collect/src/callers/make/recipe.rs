@@ -42,7 +42,6 @@ impl LogicalLine<'_> {
     }
 }
 
-/// Returns the lines of a makefile from line `first` on.
 fn lines_from(makefile: &[u8], first: u32) -> impl Iterator<Item = LogicalLine<'_>> {
     let mut physical = makefile.split_inclusive(|byte| *byte == b'\n');
     let skipped = first.saturating_sub(1) as usize;

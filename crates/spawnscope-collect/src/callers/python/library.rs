@@ -48,7 +48,6 @@ fn in_root(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Replaces `$ORIGIN` with the directory of the program.
 fn expand_origin(directory: &[u8], program: Option<&Path>) -> PathBuf {
     let words = [&b"$ORIGIN"[..], b"${ORIGIN}"];
     let rest = words.iter().find_map(|word| directory.strip_prefix(*word));

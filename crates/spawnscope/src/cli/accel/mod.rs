@@ -53,7 +53,6 @@ fn lower_open_files(files: u64) -> Result<()> {
         .with_context(|| format!("failed to lower the limit on open files to {files}"))
 }
 
-/// Returns the variables that the library and the C library read.
 fn variables(arguments: &AccelArguments, library: Option<&Path>) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> = Vec::new();
     if let Some(library) = library {

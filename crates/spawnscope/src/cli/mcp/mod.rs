@@ -26,7 +26,6 @@ Tools: report, advise, whatif, diff, import and, with --allow-record, record.
 Each runs the verb of its name. An answer has less than 20,000 characters: it
 keeps what matters most, and counts what it leaves out.";
 
-/// Arguments of `mcp`.
 #[derive(Debug, Args)]
 pub struct McpArguments {
     /// Also let the client record commands: it can then run any command as you

@@ -33,7 +33,6 @@ const FIGURES: [Column; 3] = [column("launches", 14, 3), column("critical", 18, 
 const KINDS: [(ChangeKind, &str); 3] =
     [(ChangeKind::Removed, "Removed"), (ChangeKind::Added, "Added"), (ChangeKind::Changed, "Changed")];
 
-/// Returns the headings of the kinds that have rows, and their rows.
 fn rows_by_kind(diff: &Diff) -> impl Iterator<Item = (&'static str, Vec<&Row>)> {
     let kinds =
         KINDS.into_iter().map(|(kind, heading)| (heading, diff.rows.iter().filter(move |row| row.kind == kind)));

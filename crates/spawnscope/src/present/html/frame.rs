@@ -224,7 +224,6 @@ fn alternative(advice: &Advice, report: &Report) -> FixItem {
     item
 }
 
-/// Returns the place of an edit, and its lines.
 fn edit_parts(edited: &EditedLine) -> Option<[FixPart; 2]> {
     let lines = advice::signed_lines(edited)?.into_iter();
     let lines = lines.map(|line| (if line.starts_with('+') { NEW } else { OLD }, line)).collect();

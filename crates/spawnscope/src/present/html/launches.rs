@@ -15,7 +15,6 @@ use crate::event::Nanos;
 use crate::present::flame::frame_text;
 use crate::present::{text, words};
 
-/// Maximum width of a command line, in columns.
 const MAX_COLUMNS: usize = 2000;
 /// Width to which a command line may always extend, in columns, even if there are very many
 /// launches.

@@ -31,7 +31,6 @@ pub enum Change {
     Batch(u32),
     /// Creates the launches as with vfork or `posix_spawn`.
     Vfork,
-    /// Puts the memory of the parents into huge pages.
     HugePages,
     /// Keeps the memory of the parents as small as at their first launches.
     SteadyParent,
