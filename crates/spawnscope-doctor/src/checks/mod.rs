@@ -49,11 +49,7 @@ pub static ALL: [Check; 10] = {
             "fanotify permission marks, known daemons, first launches of fresh files",
             Reading(scanners::run),
         ),
-        check(
-            "loader-cache",
-            "/etc/ld.so.cache: whether it exists, can be read, and is a cache",
-            Reading(loader_cache::run),
-        ),
+        check("loader-cache", "/etc/ld.so.cache: present, readable, valid", Reading(loader_cache::run)),
         check(
             "loader-environment",
             "LD_ variables and /etc/ld.so.preload, and the time that they cost",

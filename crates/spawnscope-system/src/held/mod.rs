@@ -40,9 +40,8 @@ pub enum StartError {
     Failed(String, io::Error),
 }
 
-/// A name with a hyphen is probably a mistyped option.
 fn hint(name: &str) -> &'static str {
-    if name.starts_with('-') { " (the verb has no option of this name)" } else { "" }
+    if name.starts_with('-') { " (no option has this name)" } else { "" }
 }
 
 /// Executes a command in this process, with everything that this process has inherited, and with

@@ -35,18 +35,15 @@ pub fn print(error: &clap::Error) {
 /// Says which numbers an option takes, instead of clap's and the standard library's reasons for
 /// refusing one.
 fn name_the_numbers(message: &str) -> String {
-    let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
-    let Some((what, reason)) = first.rsplit_once(": ") else { return message.to_owned() };
-    let range = reason.rsplit_once(" is not in ").and_then(|(_, range)| range.split_once("..="));
-    let needed = match range {
-        Some((low, high)) if high.parse().is_ok_and(|high: u32| high >= i32::MAX as u32) => {
-            format!("needs a whole number from {low} on")
-        }
-        Some((low, high)) => format!("needs a whole number from {low} to {high}"),
-        None if reason == "invalid digit found in string" => "needs a whole number".to_owned(),
-        None => return message.to_owned(),
+    let message = message.replace("invalid digit found in string", "needs a whole number");
+    let (first, rest) = message.split_once('\n').unwrap_or((&message, ""));
+    let refused = first.rsplit_once(": ").and_then(|(what, reason)| Some((what, reason.split_once(" is not in ")?.1)));
+    let Some((what, (low, high))) = refused.and_then(|(what, range)| Some((what, range.split_once("..=")?))) else {
+        return message;
     };
-    format!("{what}: {needed}\n{rest}")
+    let is_limit_of_type = high.parse().is_ok_and(|high: u32| high >= i32::MAX as u32);
+    let end = if is_limit_of_type { "on".to_owned() } else { format!("to {high}") };
+    format!("{what}: needs a whole number from {low} {end}\n{rest}")
 }
 
 fn list_values(error: &mut clap::Error, verb: Option<&OsString>) {
@@ -91,11 +88,9 @@ const CHARACTERS_PER_MISTAKE: usize = 3;
 
 /// Whether a user who typed `typed` may have meant `name`.
 fn is_similar(typed: &str, name: &str) -> bool {
-    if !typed.is_empty() && name.starts_with(typed) {
-        return true;
-    }
     let longer = typed.chars().count().max(name.chars().count());
-    strsim::osa_distance(typed, name) <= (longer / CHARACTERS_PER_MISTAKE).max(1)
+    let is_beginning = !typed.is_empty() && name.starts_with(typed);
+    is_beginning || strsim::osa_distance(typed, name) <= (longer / CHARACTERS_PER_MISTAKE).max(1)
 }
 
 #[cfg(test)]
@@ -104,14 +99,9 @@ mod tests {
 
     #[test]
     fn mistyped_names_are_similar_and_other_words_are_not() {
-        for (typed, name) in [
-            ("reprot", "report"),
-            ("recrod", "record"),
-            ("tpo", "top"),
-            ("diffs", "diff"),
-            ("expert", "export"),
-            ("rec", "record"),
-        ] {
+        for (typed, name) in
+            [("reprot", "report"), ("recrod", "record"), ("tpo", "top"), ("diffs", "diff"), ("rec", "record")]
+        {
             assert!(is_similar(typed, name), "{typed} {name}");
         }
         for (typed, name) in [("nosuch", "bench"), ("make", "tree"), ("cargo", "record"), ("", "top")] {

@@ -18,11 +18,8 @@ use crate::analyze::predict::replay::is_reliable;
 use crate::analyze::sites::callers::CallerCounts;
 use crate::event::Nanos;
 
-/// Maximum number of findings that a report lists.
 pub(super) const MAX_IN_REPORT: usize = 3;
-/// Maximum number of changed lines that are shown for a finding.
 const MAX_EDITS: usize = 4;
-/// Maximum number of other fixes that are shown for a finding.
 const MAX_ALTERNATIVES: usize = 2;
 /// Edits are the whole fix if their lines request at least this part of its launches.
 const ABOUT_ALL: f64 = 0.95;
@@ -174,7 +171,6 @@ fn print_alternative(page: &mut Page, alternative: &Advice, unrecorded: Nanos, f
     page.sentence(9, QUIET, &format!("saves {}; rule {rule}", share_and_amount(alternative.saving, unrecorded)));
 }
 
-/// Whether the edits are most of the fix.
 pub(super) fn has_most_lines(advice: &Advice) -> bool {
     !advice.edited.is_empty() && advice.edited_share >= MOST
 }
@@ -325,11 +321,8 @@ fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {
         return;
     }
     if !all {
-        let [one, several] = match advices.worth.is_empty() {
-            true => ["finding is", "findings are"],
-            false => ["more finding is", "more findings are"],
-        };
-        let findings = units::counted(count, one, several);
+        let more = if advices.worth.is_empty() { "" } else { "more " };
+        let findings = units::counted(count, &format!("{more}finding is"), &format!("{more}findings are"));
         page.sentence(2, QUIET, &format!("{findings} not worth fixing or too uncertain; see `--all`"));
         return;
     }

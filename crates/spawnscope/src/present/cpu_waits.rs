@@ -27,11 +27,10 @@ pub fn sentence(report: &Report) -> Option<String> {
     let waited = "of the wall time was waiting for a CPU";
     Some(match (running, new) {
         (Nanos(0), _) | (_, Nanos(0)) => format!("{} {waited}{holders}.", share(all)),
-        _ => format!(
-            "{} {waited} while programs ran, and {} while they started (part of start-up){holders}.",
-            share(running),
-            share(new)
-        ),
+        _ => {
+            let [ran, started] = [running, new].map(share);
+            format!("{ran} {waited} while programs ran, and {started} while they started (part of start-up){holders}.")
+        }
     })
 }
 
@@ -44,8 +43,6 @@ fn holders(report: &Report) -> Option<String> {
         "unrecorded processes held the CPUs".to_owned()
     } else {
         let share = units::percent(waits.held_by_others, waits.all);
-        format!(
-            "unrecorded processes held the CPUs for {share} of these waits, the command's own processes for the rest"
-        )
+        format!("unrecorded processes held the CPUs for {share} of these waits, the command's own for the rest")
     })
 }

@@ -6,15 +6,6 @@ use crate::event::Nanos;
 /// Share of the wall below which the overhead of recording is not mentioned.
 const MIN_OVERHEAD_SHARE: f64 = 0.005;
 
-/// Formats a saving with its interval. If it may be nothing, the most is what is known.
-pub(super) fn amount([expected, low, high]: [Nanos; 3]) -> String {
-    match (expected, low) {
-        (Nanos(0), _) => format!("up to {}", units::time(high)),
-        (_, Nanos(0)) => format!("about {} (at most {})", units::time(expected), units::time(high)),
-        _ => format!("{} ({} to {})", units::time(expected), units::time(low), units::time(high)),
-    }
-}
-
 /// Says what savings are shares of. Without visible overhead, that is the wall time above.
 pub(super) fn legend(wall: Nanos, unrecorded: Nanos) -> String {
     let of = format!("; 100 % is {}, the run without recording", units::time(unrecorded));
@@ -22,11 +13,12 @@ pub(super) fn legend(wall: Nanos, unrecorded: Nanos) -> String {
     format!("predicted, with 95 % intervals{}", if is_other { &of } else { "" })
 }
 
-/// Formats a saving as a share of the wall time, and in time: `39.1 %, 76.0 ms (60.1 to 91.9)`.
+/// Formats a saving as a share of the wall time, and in time: `39.1 %, 76.0 ms (60.1 to 91.9)`. If
+/// it may be nothing, the most is what is known.
 pub fn share_and_amount(saving @ [expected, low, high]: [Nanos; 3], unrecorded: Nanos) -> String {
-    let share = share(saving, unrecorded);
+    let share = units::percent(expected, unrecorded);
     match saving {
-        [Nanos(0), ..] => format!("{share}, {}", units::time(high)),
+        [Nanos(0), ..] => format!("up to {}, {}", units::percent(high, unrecorded), units::time(high)),
         [_, Nanos(0), _] => format!("about {share}, {} (at most {})", units::time(expected), units::time(high)),
         _ => {
             let (time, interval) = (units::time(expected), units::interval(low, high));
@@ -36,14 +28,6 @@ pub fn share_and_amount(saving @ [expected, low, high]: [Nanos; 3], unrecorded: 
             let interval = figures.filter(|figures| figures.matches(' ').count() == 2).unwrap_or(&interval);
             format!("{share}, {time} ({interval})")
         }
-    }
-}
-
-/// Returns what share of the wall time is saved. If nothing may be saved, that is the most.
-pub(super) fn share([expected, _, high]: [Nanos; 3], unrecorded: Nanos) -> String {
-    match expected {
-        Nanos(0) => format!("up to {}", units::percent(high, unrecorded)),
-        _ => units::percent(expected, unrecorded),
     }
 }
 

@@ -20,7 +20,6 @@ const MAX_ROWS: usize = 15;
 /// Rows that the table has in any case. Texts are shortened for them.
 const MIN_ROWS: usize = 4;
 const LABEL_WIDTH: usize = 11;
-/// Minimum width of the name of a program, in columns.
 const NAME_WIDTH: usize = 8;
 /// Minimum width of a call site, in columns. Without this room, the table has none.
 const MIN_SITE_WIDTH: usize = 8;

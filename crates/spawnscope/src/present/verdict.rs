@@ -2,7 +2,7 @@
 //! program without which it would be shorter. JSON and traces, which have no list of advice beside
 //! it, also get the best fix as a sentence.
 
-use super::saving::{self, has_visible_overhead};
+use super::saving::share_and_amount;
 use super::{cpu_waits, critical, headline, text, units};
 use crate::analyze::explain::advice::Advice;
 use crate::analyze::explain::report::{GroupBy, Report, Spent};
@@ -216,10 +216,9 @@ fn depends_sentence(culprit: &Dependence, report: &Report) -> String {
         None => format!(" through {label}"),
     });
     let label = text::escape(&culprit.label);
-    let what = match (forked(&label), culprit.count) {
-        (None, count) => started(count),
-        (Some(name), 1) => format!("a fork of {name}"),
-        (Some(name), count) => format!("{} forks of {name}", units::count(count)),
+    let what = match forked(&label) {
+        Some(name) => units::counted(culprit.count, &format!("fork of {name}"), &format!("forks of {name}")),
+        None => started(culprit.count),
     };
     format!("Without {label}, {what}{through}, the wall time would be {share} shorter.")
 }
@@ -246,14 +245,9 @@ fn launch_tax_sentence(report: &Report) -> String {
 }
 
 fn best_fix_sentence(best: &Advice, report: &Report) -> String {
-    let unrecorded = report.advices.unrecorded;
-    let wall = if has_visible_overhead(report.wall, unrecorded) {
-        format!("{} without recording overhead", units::time(unrecorded))
-    } else {
-        units::time(report.wall)
-    };
     let title = text::escape(best.finding.title.as_bytes());
-    format!("Fix first: {title}. Fixing this saves {} of {wall}.", saving::amount(best.saving))
+    let saving = share_and_amount(best.saving, report.advices.unrecorded);
+    format!("Fix first: {title}. Fixing this saves {saving}.")
 }
 
 /// Returns the row of the table that has most of the tax on the critical path, if there is one.
