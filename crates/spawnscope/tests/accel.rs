@@ -45,7 +45,7 @@ fn explain_counts_skipped_and_kept_shells() {
     assert!(errors.contains("1 skipped"), "{errors}");
     assert!(errors.contains("kept: more than one simple command"), "{errors}");
     let none = accel(&["--explain", "--no-preload", "--", "true"]);
-    assert!(self::errors(&none).contains("no program"), "{none:?}");
+    assert!(self::errors(&none).contains("none of the programs"), "{none:?}");
 }
 
 /// The work of small programs in scripts is done without executing them, unless an option turns

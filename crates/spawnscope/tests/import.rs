@@ -224,7 +224,7 @@ fn refused_lines_are_counted_and_the_first_one_is_shown() {
     let (directory, message) = import_text(log);
     assert_contains(
         &message,
-        ["2 lines are not of this format, or torn, and not imported; the first is", "x.log:2: 1 10:00:00"],
+        ["2 lines are not imported: torn, or not of this format; the first is", "x.log:2: 1 10:00:00"],
     );
     assert!(!message.contains('\u{1b}'), "{message:?}");
     let report = text(&succeed(directory.path(), &["report"]).stdout);

@@ -88,6 +88,6 @@ fn print_refused(imported: &Imported) {
     let (path, number) = (escape_line(refused.path.display()), refused.number);
     let verb = if refused.count == 1 { "is" } else { "are" };
     print_message(&format!(
-        "{lines} {verb} not of this format, or torn, and not imported; the first is {path}:{number}: {text}"
+        "{lines} {verb} not imported: torn, or not of this format; the first is {path}:{number}: {text}"
     ));
 }

@@ -270,7 +270,8 @@ pub(super) fn print_repeats(page: &mut Page, report: &Report) {
         let count = text::pad_left(&units::count(repeat.count), 8);
         let total = text::pad_left(&units::time(repeat.total), 10);
         let available = page.width().saturating_sub(25);
-        let line = text::abridge(&text::escape(&repeat.label), available);
+        let label: &[u8] = if repeat.label.is_empty() { b"(without arguments)" } else { &repeat.label };
+        let line = text::abridge(&text::escape(label), available);
         page.line([plain(format!("  {count} x{total}   {line}"))]);
     }
     page.sentence(2, QUIET, "the same arguments in the same directory; the time is summed over the launches");

@@ -9,6 +9,7 @@ use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
 use super::{text, units};
 use crate::analyze::explain::start_up::{LineAdvice, Place, Spent, StartUp};
+use crate::event::Nanos;
 
 const SCHEMA_VERSION: u32 = 1;
 const MAX_ROWS: usize = 14;
@@ -30,14 +31,11 @@ pub fn render(report: &StartUp, width: usize, home: Option<&str>) -> String {
         0 => String::new(),
         count => format!(" and {}", units::counted(count as u64, "prompt", "prompts")),
     };
-    page.sentence(
-        2,
-        QUIET,
-        &format!(
-            "median of {starts}{prompts}; observing a start added {}, which is taken off below",
-            units::time(report.observing)
-        ),
-    );
+    let observing = match report.observing {
+        Nanos(0) => String::new(),
+        added => format!("; observing a start added {}, which is taken off below", units::time(added)),
+    };
+    page.sentence(2, QUIET, &format!("median of {starts}{prompts}{observing}"));
     print_table(&mut page, "Until the first prompt", &report.before_prompt, report, home);
     if report.prompt.is_some() {
         print_table(&mut page, "For each further prompt", &report.at_prompt, report, home);

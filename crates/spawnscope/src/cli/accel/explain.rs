@@ -94,7 +94,7 @@ fn describe_shells(numbers: &[u64]) -> String {
     let counted = numbers.iter().zip(REASONS).filter(|(count, _)| **count > 0);
     let lines: String = counted.map(|(count, reason)| format!("\n{count:>8} {reason}")).collect();
     if lines.is_empty() {
-        return "no program into which the library was loaded requested a shell for a command".to_owned();
+        return "none of the programs that loaded the library requested a shell for a command".to_owned();
     }
     format!("shells requested for a command:{lines}")
 }
@@ -111,7 +111,7 @@ mod tests {
         let text = describe_counts(&page);
         assert!(text.contains("       3 skipped"), "{text}");
         assert_eq!(text.lines().count(), 3, "{text}");
-        assert!(describe_counts(&vec![0; FILE_BYTES]).starts_with("no program"));
+        assert!(describe_counts(&vec![0; FILE_BYTES]).starts_with("none of the programs"));
         page[8 * IN_PLACE_INDEX] = 7;
         assert!(describe_counts(&page).ends_with("executing them:\n       7"), "{}", describe_counts(&page));
     }
