@@ -18,8 +18,11 @@ use crate::analyze::predict::replay::is_reliable;
 use crate::analyze::sites::callers::CallerCounts;
 use crate::event::Nanos;
 
+/// Maximum number of findings that a report lists.
 pub(super) const MAX_IN_REPORT: usize = 3;
+/// Maximum number of changed lines that are shown for a finding.
 const MAX_EDITS: usize = 4;
+/// Maximum number of other fixes that are shown for a finding.
 const MAX_ALTERNATIVES: usize = 2;
 /// Edits are the whole fix if their lines request at least this part of its launches.
 const ABOUT_ALL: f64 = 0.95;
@@ -118,7 +121,9 @@ fn print_details(page: &mut Page, advice: &Advice, unrecorded: Nanos, file: Opti
         page.sentence(5, QUIET, &format!("caveat: {}", text::escape(finding.limits.as_bytes())));
     }
     for alternative in advice.alternatives.iter().take(MAX_ALTERNATIVES) {
-        print_alternative(page, alternative, unrecorded, file);
+        print_alternative(page, alternative, file);
+        let saving = share_and_amount(alternative.saving, unrecorded);
+        page.sentence(9, QUIET, &format!("saves {saving}; rule {}", alternative.finding.rule));
     }
     let numbers: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
     if !numbers.is_empty() {
@@ -129,13 +134,6 @@ fn print_details(page: &mut Page, advice: &Advice, unrecorded: Nanos, file: Opti
         let whatif = text::escape(finding.whatif.as_bytes());
         page.command(5, &format!("try: spawnscope whatif {whatif}{}", argument(file)));
     }
-}
-
-/// Returns the place above the first code that is shown: a changed line, or the line that launches.
-fn heading_of_code(advice: &Advice) -> Option<String> {
-    let changed = advice.edited.iter().find(|edited| edited.change.is_ok()).map(place);
-    let line = advice.finding.line.as_ref().filter(|_| !advice.line.is_empty());
-    changed.or_else(|| line.map(|line| format!("{}:{}", text::escape(base_name(&line.file)), line.line)))
 }
 
 /// Prints how to change the lines that are not shown.
@@ -154,10 +152,9 @@ fn print_general_form(page: &mut Page, advice: &Advice) {
 
 /// Prints another fix of the same cause: what it saves, its first sentence, and the lines that it
 /// changes or the first code to type.
-fn print_alternative(page: &mut Page, alternative: &Advice, unrecorded: Nanos, file: Option<&str>) {
+fn print_alternative(page: &mut Page, alternative: &Advice, file: Option<&str>) {
     let escape = |line: &String| text::escape(line.as_bytes());
     let sentence = alternative.finding.fix.iter().find(|line| !line.starts_with("  ")).map(escape).unwrap_or_default();
-    let rule = alternative.finding.rule;
     // The next line ends with a colon, too.
     let is_edited = alternative.edited.iter().any(|edited| edited.change.is_ok());
     let sentence = if is_edited { sentence.trim_end_matches(':') } else { &sentence };
@@ -168,7 +165,6 @@ fn print_alternative(page: &mut Page, alternative: &Advice, unrecorded: Nanos, f
         Some(snippet) => print_snippet(page, 7, &escape(snippet)),
         None => {}
     }
-    page.sentence(9, QUIET, &format!("saves {}; rule {rule}", share_and_amount(alternative.saving, unrecorded)));
 }
 
 pub(super) fn has_most_lines(advice: &Advice) -> bool {
@@ -239,6 +235,13 @@ fn from_the_change(lines: &[String], width: usize) -> Vec<String> {
 /// Returns where an edit is: `unpack.sh:20`.
 pub(super) fn place(edited: &EditedLine) -> String {
     format!("{}:{}", text::escape(base_name(&edited.file)), edited.line)
+}
+
+/// Returns the place above the first code that is shown: a changed line, or the line that launches.
+fn heading_of_code(advice: &Advice) -> Option<String> {
+    let changed = advice.edited.iter().find(|edited| edited.change.is_ok()).map(place);
+    let line = advice.finding.line.as_ref().filter(|_| !advice.line.is_empty());
+    changed.or_else(|| line.map(|line| format!("{}:{}", text::escape(base_name(&line.file)), line.line)))
 }
 
 /// Returns the old lines, marked by `-`, and the new ones, marked by `+`, without the indentation

@@ -191,7 +191,7 @@ impl<'t> Script<'t> {
         })
     }
 
-    /// Whether a node may set a variable, regardless of the nodes inside of it.
+    /// Whether a part of the script, without its own parts, may set a variable.
     pub(crate) fn sets(&self, node: &Node<'t>, name: &[u8]) -> bool {
         match &node.kind {
             Kind::For(each) => each.name == name || each.words.iter().any(|word| word.may_set(name)),
