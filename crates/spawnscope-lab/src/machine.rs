@@ -20,7 +20,6 @@ pub struct Machine {
     pub huge_pages: Option<String>,
     pub as_root: bool,
     pub spawnscope: String,
-    /// The load average of the last minute before the run.
     pub load_before: Option<f64>,
     /// The load average of the last minute of the run. It includes the lab's own load.
     pub load_after: Option<f64>,

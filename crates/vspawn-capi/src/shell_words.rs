@@ -3,7 +3,6 @@
 //! `vspawn_shell` decides whether a text is plain, as for `spawnscope accel`. This module checks
 //! the other things that decide what `/bin/sh` would run: which shell it is, the environment, and
 //! PATH. The Node package has this file, too.
-//!
 //! Differences from a shell remain: variables that shells set (PWD, SHLVL, _), and a program that
 //! cannot be executed is an error of the call (a shell returns status 126 or 127).
 

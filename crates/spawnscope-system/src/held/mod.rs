@@ -189,7 +189,6 @@ mod tests {
         assert!(matches!(start(&["true", "a\0b"]), Err(StartError::Nul(_))));
     }
 
-    /// Writes a file and executes it with the argument 7.
     fn run_file(file: &Path, content: &[u8]) -> (Result<(), StartError>, WaitStatus) {
         std::fs::write(file, content).unwrap();
         std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();

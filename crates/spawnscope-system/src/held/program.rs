@@ -31,9 +31,7 @@ pub fn find_program(command: &OsStr) -> Result<PathBuf, StartError> {
         let path = Path::new(".").join(directory).join(command);
         match check_access(&path) {
             Ok(()) => return Ok(path.strip_prefix("./").map(Path::to_path_buf).unwrap_or(path)),
-            // The entry is not a directory.
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::NotFound) => {}
             Err(error) => outcome = start_error(command, error),
         }
     }

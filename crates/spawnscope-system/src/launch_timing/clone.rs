@@ -20,8 +20,9 @@ const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 pub enum CloneCall {
     /// vfork, or what libc makes of it on architectures without this call.
     Vfork,
-    /// clone with these flags and SIGCHLD.
-    Clone { flags: c_int },
+    Clone {
+        flags: c_int,
+    },
     /// clone3 with CLONE_VM, CLONE_VFORK, CLONE_PIDFD and CLONE_CLEAR_SIGHAND.
     Clone3,
 }

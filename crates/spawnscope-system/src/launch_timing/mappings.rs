@@ -102,7 +102,6 @@ impl Drop for Memory {
 mod tests {
     use super::*;
 
-    /// Returns for each page of the memory whether it is in RAM.
     fn resident(memory: &Memory) -> Vec<bool> {
         let mut pages = vec![0u8; memory.bytes / PAGE_BYTES];
         // SAFETY: the range is mapped, and there is one byte for each of its pages.

@@ -12,7 +12,6 @@ pub fn timed(work: impl FnOnce()) -> Nanos {
     now().since(began)
 }
 
-/// Makes `count` system calls that do almost nothing.
 pub fn make_system_calls(count: u32) {
     for _ in 0..count {
         // SAFETY: a plain system call without arguments.

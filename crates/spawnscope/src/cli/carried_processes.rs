@@ -52,7 +52,6 @@ impl CarriedProcesses {
         }
     }
 
-    /// Whether the thread of an event is running.
     pub fn contains(&self, event: &Event) -> bool {
         let is_main_thread = event.task.0 == event.launch.0;
         let process = self.0.get(&event.launch);

@@ -22,7 +22,6 @@ pub struct Choice<'a> {
     pub as_root: bool,
 }
 
-/// The user that the command runs as.
 #[derive(Clone, Debug, Default, Args)]
 pub struct IdentityArguments {
     /// Run the command as the user NAME (needs root) [default: the user who called sudo, or you]

@@ -31,7 +31,6 @@ const SURPRISING: f64 = 0.02;
 
 const FIGURES: [Column; 4] =
     [column("started", 9, 3), column(WITHOUT, 18, 4), column("total", 9, 1), column("start-up", 10, 2)];
-/// The wall time that would be saved without these launches.
 const WITHOUT: &str = "saved without it";
 /// Explains the word, unless a sentence above does.
 const LEGEND: &str = "start-up: starting and ending a program, everything but its own run";

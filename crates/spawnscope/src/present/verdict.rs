@@ -52,7 +52,6 @@ pub fn verdict(report: &Report) -> Option<String> {
     Some(sentences(report)?.into_iter().chain(fix).collect::<Vec<_>>().join(" "))
 }
 
-/// Returns the sentences of the verdict, or a sentence that says why there is none.
 pub(super) fn or_why_none(report: &Report) -> Vec<String> {
     sentences(report).unwrap_or_else(|| vec![format!("{NO_VERDICT}: {}.", why_none(report))])
 }

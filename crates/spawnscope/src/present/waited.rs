@@ -7,9 +7,8 @@ use crate::analyze::explain::report::Report;
 use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, Parts, WaitTarget, WaitTargets};
 use crate::event::{Nanos, ObjectKind};
 
-/// Waits below this share of the wall are not printed.
+/// Waits below this share of the wall, or below `MIN_TIME`, are not printed.
 const MIN_SHARE: f64 = 0.01;
-/// Waits below this time are not printed.
 const MIN_TIME: Nanos = Nanos(1_000_000);
 const MAX_ENTRIES: usize = 6;
 const MAX_NAMED: usize = 3;

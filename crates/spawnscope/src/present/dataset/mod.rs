@@ -19,15 +19,11 @@ pub const DATASET_VERSION: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
-    /// One row per launch.
     Launches,
     /// One row per exec, successful or failed.
     Execs,
-    /// One row per call site.
     Callers,
-    /// One row per group of waits.
     Waits,
-    /// One row per finding.
     Advice,
     /// One row per recording. Written last: a recording is complete in the dataset once it has this
     /// row.

@@ -141,7 +141,6 @@ fn total_rows(diff: &Diff) -> Vec<(&'static str, [String; 3])> {
     }
     rows.push(("critical start-up", time_cells(&diff.critical_tax)));
     rows.push(("start-up", time_cells(&diff.times.tax)));
-    // The run phase is not part of the launch tax.
     let (run, tax): (Vec<_>, Vec<_>) = diff.times.phases.iter().partition(|(phase, _)| *phase == Phase::Run);
     for (phase, change) in tax.into_iter().chain(run) {
         if change.before.unwrap_or_default() > 0.0 || change.after.unwrap_or_default() > 0.0 {
