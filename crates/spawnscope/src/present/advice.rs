@@ -52,8 +52,7 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
     for (number, advice) in (1..).zip(&advices.worth) {
         page.line([]);
         page.hanging([plain(format!("  {number}. "))], TITLE, &text::escape(advice.finding.title.as_bytes()));
-        let saving = share_and_amount(advice.saving, advices.unrecorded);
-        page.sentence(5, TITLE, &format!("saves {saving}; {}", basis(advice)));
+        page.sentence(5, TITLE, &format!("{}; {}", saves(advice, advices.unrecorded), basis(advice)));
         print_details(&mut page, advice, advices.unrecorded, file);
     }
     let mentions_omitted = !all && !advices.not_worth.is_empty();
@@ -77,6 +76,10 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
 pub(super) fn no_fix(report: &Report) -> Option<&'static str> {
     let is_known = report.replay_error.is_some_and(is_reliable) && report.advices.worth.is_empty();
     (is_known && !verdict(report)?.starts_with(NOTHING)).then_some(NO_ADVICE)
+}
+
+fn saves(advice: &Advice, unrecorded: Nanos) -> String {
+    format!("saves {}", share_and_amount(advice.saving, unrecorded))
 }
 
 /// Returns how the saving was found, and by which rule.
@@ -122,8 +125,7 @@ fn print_details(page: &mut Page, advice: &Advice, unrecorded: Nanos, file: Opti
     }
     for alternative in advice.alternatives.iter().take(MAX_ALTERNATIVES) {
         print_alternative(page, alternative, file);
-        let saving = share_and_amount(alternative.saving, unrecorded);
-        page.sentence(9, QUIET, &format!("saves {saving}; rule {}", alternative.finding.rule));
+        page.sentence(9, QUIET, &format!("{}; rule {}", saves(alternative, unrecorded), alternative.finding.rule));
     }
     let numbers: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
     if !numbers.is_empty() {
