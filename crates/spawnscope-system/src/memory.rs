@@ -41,7 +41,8 @@ pub(crate) fn read_words<const N: usize>(process: Pid, addresses: [u64; N]) -> O
     let mut words = [0; N];
     let local = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of_val(&words) };
     let remote = addresses.map(|at| libc::iovec { iov_base: at as *mut libc::c_void, iov_len: size_of::<u64>() });
-    // SAFETY: the call writes at most N words to `words`. It accesses `remote` in the other process.
+    // SAFETY: the call writes at most N words to `words`. It accesses `remote` in the other
+    // process.
     let read =
         unsafe { libc::process_vm_readv(process.0, &raw const local, 1, remote.as_ptr(), N as libc::c_ulong, 0) };
     (usize::try_from(read) == Ok(size_of_val(&words))).then_some(words)

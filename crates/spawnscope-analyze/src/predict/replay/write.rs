@@ -238,8 +238,8 @@ impl Writer<'_> {
             (0..round.count).for_each(|_| self.push(Step::Round(round.polling, activity)));
         }
         if let Some((from, _)) = runnable(slice).filter(|_| lost.0 > 0) {
-            // As long as there are children, they are the most likely cause: they wake the thread, often
-            // on the CPU that they use themselves.
+            // As long as there are children, they are the most likely cause: they wake the thread,
+            // often on the CPU that they use themselves.
             self.push(Step::Lose(lost, self.beside(from).unwrap_or_else(|| self.activities.at(from))));
         }
     }
