@@ -55,8 +55,8 @@ fn print_patch(
     for sentence in &patch.left_out {
         output::print_long_message(&output::escape_line(format!("not in the patch: {sentence}")));
     }
-    for fix in patch.fixes.iter().filter(|fix| !fix.finding.limits.is_empty()) {
-        output::print_long_message(&format!("check before you apply it: {}", fix.finding.limits));
+    for fix in patch.fixes.iter().filter(|fix| !fix.edit_limits.is_empty()) {
+        output::print_long_message(&format!("check before you apply it: {}", fix.edit_limits));
     }
     let saving = match patch.fixes.as_slice() {
         [] => None,

@@ -255,7 +255,11 @@ fn edit(advice: &mut LineAdvice, directory: &Path) -> Result<Option<FileEdits>, 
         return Err(format!("line {user} uses a function that would be defined too late"));
     }
     let start: usize = content.split_inclusive('\n').take(line as usize - 1).map(str::len).sum();
-    let splices = vec![Splice { range: start + range.start..start + range.end, text: text.as_bytes().to_vec() }];
+    let splices = vec![Splice {
+        range: start + range.start..start + range.end,
+        text: text.as_bytes().to_vec(),
+        limits: Vec::new(),
+    }];
     let name = name_below(&path, directory);
     let shown = name.as_deref().unwrap_or(path.to_str().unwrap_or_default());
     advice.patch = patch::unified(shown, content.as_bytes(), &spliced(content.as_bytes(), &splices))?;

@@ -100,19 +100,19 @@ impl SourceFiles {
         let _ = self.apply_fix(advice) || advice.alternatives.iter_mut().any(|other| self.apply_fix(other));
     }
 
-    /// Applies the edits of one fix, and adds the caveat of an applied edit to its limits. Returns
-    /// whether any edit could be applied.
+    /// Applies the edits of one fix, with the limits of those that are applied. Returns whether any
+    /// edit could be applied.
     fn apply_fix(&mut self, advice: &mut Advice) -> bool {
         let mut own: BTreeMap<PathBuf, OwnEdits> = BTreeMap::new();
         let mut pending: Vec<&Edit> = advice.finding.edits.iter().collect();
-        let (mut refused, mut caveat, mut applied) = (Vec::new(), None, BTreeSet::new());
+        let (mut refused, mut limits, mut applied) = (Vec::new(), Vec::new(), BTreeSet::new());
         // An edit may need a later one: the last filter of a pipeline goes first.
         for _ in 0..MAX_ROUNDS {
             refused.clear();
             let count = pending.len();
             pending.retain(|edit| match self.apply(edit, &mut own) {
-                Ok(()) => {
-                    caveat = caveat.or_else(|| edit.caveat());
+                Ok(of_edit) => {
+                    limits.extend(of_edit);
                     applied.insert((&edit.file, edit.line));
                     false
                 }
@@ -138,17 +138,17 @@ impl SourceFiles {
             advice.edited.extend(edited_lines(&own.name, from, to));
             advice.patch.extend(self.diff_of(path, from, to).unwrap_or_default());
         }
-        advice.finding.applied(caveat, refused.is_empty() && !own.is_empty());
+        advice.edit_limits = distinct(limits).join("; ");
         advice.edited.append(&mut refused);
         !own.is_empty()
     }
 
     /// Applies an edit to the text with the edits of all fixes, and to that with the edits of this
-    /// fix alone.
-    fn apply(&mut self, edit: &Edit, own: &mut BTreeMap<PathBuf, OwnEdits>) -> Result<(), String> {
+    /// fix alone. Returns what it changes besides the launches.
+    fn apply(&mut self, edit: &Edit, own: &mut BTreeMap<PathBuf, OwnEdits>) -> Result<Vec<&'static str>, String> {
         let (path, file) = self.file(edit)?;
         let before = file.edited.text.clone();
-        file.edited.apply(edit, &file.original)?;
+        let limits = file.edited.apply(edit, &file.original)?;
         let own = own.entry(path).or_insert_with(|| {
             let alone = Some(Edited::new(&file.original));
             OwnEdits { name: edit.file.clone(), alone, before }
@@ -157,7 +157,7 @@ impl SourceFiles {
             alone.apply(edit, &file.original).ok()?;
             Some(alone)
         });
-        Ok(())
+        Ok(limits)
     }
 
     /// Returns the text of the line that an edit names, if it can be shown.
@@ -255,6 +255,12 @@ fn without_edit(advices: &[Advice]) -> Vec<String> {
     left_out
 }
 
+fn distinct(mut limits: Vec<&'static str>) -> Vec<&'static str> {
+    let mut known = BTreeSet::new();
+    limits.retain(|limit| known.insert(*limit));
+    limits
+}
+
 /// Returns the share of a finding's launches that these lines request. A line that requests none,
 /// such as that of a variable, changes all launches.
 fn share_of(finding: &Finding, lines: &BTreeSet<(&Vec<u8>, u32)>) -> f64 {
@@ -299,11 +305,14 @@ impl Edited {
         Edited { text: original.to_vec(), splices: Vec::new() }
     }
 
-    /// Applies an edit of the original to the text, which earlier edits may have changed.
-    fn apply(&mut self, edit: &Edit, original: &[u8]) -> Result<(), String> {
+    /// Applies an edit of the original to the text, which earlier edits may have changed. Returns
+    /// what it changes besides the launches.
+    fn apply(&mut self, edit: &Edit, original: &[u8]) -> Result<Vec<&'static str>, String> {
+        let limits = |splices: &[Splice]| splices.iter().flat_map(|splice| &splice.limits).copied().collect();
         let of_original = edit.splices(original);
-        if of_original.as_ref().is_ok_and(|splices| splices.iter().all(|splice| self.splices.contains(splice))) {
-            return Ok(());
+        let is_applied = |splices: &&Vec<Splice>| splices.iter().all(|splice| self.splices.contains(splice));
+        if let Some(applied) = of_original.as_ref().ok().filter(is_applied) {
+            return Ok(limits(applied));
         }
         let mut lines = lines_after(original, &self.text, edit.line as usize - 1);
         let splices = lines.find_map(|line| edit.at(1 + line as u32).splices(&self.text).ok());
@@ -319,7 +328,7 @@ impl Edited {
         }
         self.text = text;
         self.splices.extend(of_original.unwrap_or_default());
-        Ok(())
+        Ok(limits(&splices))
     }
 }
 

@@ -120,9 +120,7 @@ fn print_details(page: &mut Page, advice: &Advice, unrecorded: Nanos, file: Opti
         print_snippet(page, 5, &format!("  {}", text::escape(&advice.line)));
     }
     print_general_form(page, advice);
-    if !finding.limits.is_empty() {
-        page.sentence(5, QUIET, &format!("caveat: {}", text::escape(finding.limits.as_bytes())));
-    }
+    print_limits(page, 5, &limits(advice));
     for alternative in advice.alternatives.iter().take(MAX_ALTERNATIVES) {
         print_alternative(page, alternative, file);
         page.sentence(9, QUIET, &format!("{}; rule {}", saves(alternative, unrecorded), alternative.finding.rule));
@@ -138,10 +136,28 @@ fn print_details(page: &mut Page, advice: &Advice, unrecorded: Nanos, file: Opti
     }
 }
 
+/// Whether the lines that are shown are the whole fix.
+fn has_all_lines(advice: &Advice) -> bool {
+    has_most_lines(advice) && advice.edited.iter().all(|edited| edited.change.is_ok())
+}
+
+/// Returns the limits of the edits and, if that is shown, of the general form.
+fn limits(advice: &Advice) -> String {
+    let general = advice.finding.limits.split("; ").filter(|_| !has_all_lines(advice));
+    let of_edits = advice.edit_limits.split("; ");
+    let others = general.filter(|limit| !of_edits.clone().any(|other| other == *limit));
+    of_edits.clone().chain(others).filter(|limit| !limit.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+pub(super) fn print_limits(page: &mut Page, indent: usize, limits: &str) {
+    if !limits.is_empty() {
+        page.sentence(indent, QUIET, &format!("caveat: {}", text::escape(limits.as_bytes())));
+    }
+}
+
 /// Prints how to change the lines that are not shown.
 fn print_general_form(page: &mut Page, advice: &Advice) {
-    let has_all_lines = has_most_lines(advice) && advice.edited.iter().all(|edited| edited.change.is_ok());
-    for line in advice.finding.fix.iter().filter(|_| !has_all_lines) {
+    for line in advice.finding.fix.iter().filter(|_| !has_all_lines(advice)) {
         // A snippet must be typed exactly, so it keeps its indentation; a sentence may be wrapped.
         let escaped = text::escape(line.as_bytes());
         if line.starts_with("  ") {
@@ -163,7 +179,7 @@ fn print_alternative(page: &mut Page, alternative: &Advice, file: Option<&str>) 
     page.sentence(5, PLAIN, &format!("or: {sentence}"));
     let snippet = alternative.finding.fix.iter().find(|line| line.starts_with("  "));
     match snippet {
-        _ if print_edits(page, 7, alternative, file) => {}
+        _ if print_edits(page, 7, alternative, file) => print_limits(page, 7, &alternative.edit_limits),
         Some(snippet) => print_snippet(page, 7, &escape(snippet)),
         None => {}
     }
@@ -418,7 +434,7 @@ fn object(advice: &Advice, ids: &FindingIds<'_>) -> Map<String, Value> {
     insert_arguments(&mut object, "example", finding.example.iter().map(Vec::as_slice));
     callers::insert_counts(&mut object, &advice.callers);
     object.insert("fix".into(), finding.fix.join("\n").into());
-    object.insert("limits".into(), finding.limits.as_str().into());
+    object.insert("limits".into(), limits(advice).into());
     object.insert("whatif".into(), finding.whatif.as_str().into());
     let basis = match finding.basis {
         Basis::Measured => "measured",
@@ -456,7 +472,7 @@ fn alternative_value(alternative: &Advice, ids: &FindingIds<'_>) -> Value {
     object.insert("saving_low_ns".into(), low.0.into());
     object.insert("saving_high_ns".into(), high.0.into());
     object.insert("fix".into(), alternative.finding.fix.join("\n").into());
-    object.insert("limits".into(), alternative.finding.limits.as_str().into());
+    object.insert("limits".into(), limits(alternative).into());
     insert_edits(&mut object, alternative);
     object.into()
 }

@@ -185,13 +185,12 @@ fn print_fix(page: &mut Page, advice: &Advice, has_recipe: bool) {
         advice.edited.len() > 1 || !advice.edited.iter().all(|edited| subject.contains(&advice::place(edited)));
     let most = if has_recipe && has_places { MAX_EDITS } else { 1 };
     let finding = &advice.finding;
-    let print_limit = |page: &mut Page| {
-        let clause = finding.limits.split("; ").next().filter(|clause| has_recipe && !clause.is_empty());
-        let clause = clause.map(|clause| format!("caveat: {}", text::escape(clause.as_bytes())));
-        clause.iter().for_each(|clause| page.sentence(indent, QUIET, clause));
+    let print_limit = |page: &mut Page, limits: &str| {
+        let clause = limits.split("; ").next().filter(|_| has_recipe);
+        advice::print_limits(page, indent, clause.unwrap_or_default());
     };
     if advice::has_most_lines(advice) && advice::print_changed_lines(page, indent, advice, most) > 0 {
-        print_limit(page);
+        print_limit(page, &advice.edit_limits);
         return;
     }
     let title = text::escape(finding.title.as_bytes());
@@ -207,7 +206,7 @@ fn print_fix(page: &mut Page, advice: &Advice, has_recipe: bool) {
     }
     // Whether other code may take the place of the user's is in the first clause of the caveat.
     if step.contains("  ->  ") {
-        print_limit(page);
+        print_limit(page, &finding.limits);
     }
 }
 

@@ -138,6 +138,7 @@ mod tests {
             alternatives: Vec::new(),
             line: Vec::new(),
             edited: Vec::new(),
+            edit_limits: String::new(),
             edited_share: 1.0,
             patch: Vec::new(),
             is_edited_after_others: false,

@@ -39,6 +39,8 @@ pub struct Advice {
     pub line: Vec<u8>,
     /// The edits of `finding` in the user's files. Empty until someone looks them up.
     pub edited: Vec<EditedLine>,
+    /// What the edits change besides the launches, separated by `; `.
+    pub edit_limits: String,
     /// The part of the launches that lines with edits request.
     pub edited_share: f64,
     /// The edits as a unified diff. Empty until someone looks them up.

@@ -120,7 +120,7 @@ fn passed(context: &RuleContext<'_, '_>, launcher: &[u8], launches: &[u32]) -> V
     let parents: Vec<u32> = parents.into_iter().collect();
     let failed = launches.iter().find(|index| !is_success(context.launch(**index)));
     let form = match failed {
-        None => Ok((Form::Pass, false)),
+        None => Ok(Form::Pass.into()),
         Some(index) => Err(EditRefusal(format!("{} failed", name(context.launch(*index).command.name)))),
     };
     let sites = shell_sites(context, launcher, &parents).into_iter();
@@ -154,7 +154,7 @@ fn replaced(context: &RuleContext<'_, '_>, launches: &[u32], is_question: bool) 
 /// Returns the edits that replace all calls of a program from these lines in the same way.
 pub(super) fn shell_edits(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32], form: &Form) -> Vec<Edit> {
     let sites = shell_sites(context, program, launches);
-    sites.into_iter().filter_map(|site| site.edit(context, program, Ok((form.clone(), false)))).collect()
+    sites.into_iter().filter_map(|site| site.edit(context, program, Ok(form.clone().into()))).collect()
 }
 
 /// Returns the edits of makefiles whose variables are commands that make evaluates again at each

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edit::Edit;
 pub(crate) use crate::explain::advice::edit::OneCall;
-use crate::explain::advice::phrases::{CHECKED_LIMITS, INPUTS, OR_ALL};
+use crate::explain::advice::phrases::{INPUTS, OR_ALL};
 use crate::explain::advice::selection::options;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
@@ -36,7 +36,7 @@ pub struct Finding {
     pub requests: BTreeMap<(Vec<u8>, u32), u32>,
     /// The line that requests most of the launches, as an edit that changes nothing.
     pub line: Option<Edit>,
-    /// What the fix does not solve, or may break.
+    /// What the lines of the fix do not solve, or may break. Edits have limits of their own.
     pub limits: String,
     /// Options of `spawnscope whatif` that try the fix. Empty if no options select these launches.
     pub whatif: String,
@@ -149,17 +149,6 @@ impl Finding {
             self.whatif.clear();
             (self.is_guess, self.is_objected) = (true, true);
         }
-    }
-
-    /// Adds what the edits change besides the launches, and drops the limits that they checked, if
-    /// all edits apply to the user's files.
-    pub fn applied(&mut self, caveat: Option<&'static str>, are_all: bool) {
-        let checked: Vec<&str> =
-            CHECKED_LIMITS.iter().filter(|_| are_all).flat_map(|limit| limit.split("; ")).collect();
-        let limits = self.limits.split("; ").filter(|limit| !limit.is_empty() && !checked.contains(limit));
-        let kept = limits.collect::<Vec<_>>().join("; ");
-        let caveat = caveat.filter(|caveat| !kept.contains(caveat)).unwrap_or_default();
-        self.limits = if kept.is_empty() || caveat.is_empty() { kept + caveat } else { format!("{kept}; {caveat}") };
     }
 
     /// Sets what the fix does not solve, or may break.

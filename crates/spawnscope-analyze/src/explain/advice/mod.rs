@@ -161,6 +161,7 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, saving: [Nanos; 3]
         alternatives: Vec::new(),
         line: Vec::new(),
         edited: Vec::new(),
+        edit_limits: String::new(),
         edited_share: 1.0,
         patch: Vec::new(),
         is_edited_after_others: false,

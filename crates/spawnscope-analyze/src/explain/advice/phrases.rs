@@ -8,8 +8,15 @@ pub(super) use spawnscope_data::units::time;
 pub(super) const INPUTS: &str = "INPUT...";
 /// Ends a fix that may also be one launch.
 pub(super) const OR_ALL: &str = ", or pass all inputs to one launch";
-/// Limits of the code that replaces a launch. An edit finds out from the script whether they hold.
-pub(super) const CHECKED_LIMITS: [&str; 3] = [VARIABLE_LIMIT, ONE_LINE_LIMIT, OWN_WORK_LIMIT];
+/// The limit of an answer that is kept.
+pub(super) const ANSWER_LIMIT: &str =
+    "if the work in between changes the answer (a commit, an installation), ask again after that step";
+/// The limit of a call without a shell.
+pub(super) const WITHOUT_SHELL_LIMIT: &str =
+    "without a shell, a value with blanks or quotes stays one argument, and a missing program is an error of the call";
+/// The limit of a variable of make that is evaluated once.
+pub(super) const EVALUATED_LIMIT: &str =
+    "the command then runs even if no target needs it, and does not see files that the build makes later";
 /// The limit of work that a program does itself.
 pub(super) const OWN_WORK_LIMIT: &str = "the parent may not be able to do this itself; the prediction keeps the work, without the launches and their start-up";
 pub(super) const VARIABLE_LIMIT: &str =

@@ -194,7 +194,7 @@ fn advice_item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
         evidence: finding.evidence.iter().map(|sentence| escape(sentence)).collect(),
         example: text::command_line(finding.example.iter().map(Vec::as_slice), Some(NOTE_COLUMNS)),
         example_call_site: advice::example_call_site(finding).map(|sentence| escape(&sentence)),
-        limits: escape(&finding.limits),
+        limits: escape(if advice::has_most_lines(advice) { &advice.edit_limits } else { &finding.limits }),
         alternatives: advice.alternatives.iter().map(|other| alternative(other, report)).collect(),
         whatif: (!finding.whatif.is_empty()).then(|| format!("spawnscope whatif {}{file}", escape(&finding.whatif))),
         overlaps: overlaps.join(", "),

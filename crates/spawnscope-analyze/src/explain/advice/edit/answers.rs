@@ -15,7 +15,7 @@ use super::many::position_of;
 use super::once::FILTERS;
 use super::one_line::is_one_line;
 use super::shell::{FoundCall, unused_variable, used};
-use super::{EditRefusal, Splice, line_end, refuse, refuse_if, splice, spliced};
+use super::{EditRefusal, Splice, limited, line_end, refuse, refuse_if, splice, spliced};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Script, Word, identifiers, names};
 use crate::patterns::words::{Words, contains};
@@ -59,7 +59,10 @@ pub(super) fn of_one_call(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Res
     match call.fed {
         // `$( )` removes empty answers at the end, but not those before a dot.
         Some(text) => question.document(&(question.about_text(text)? + "; echo ."), false),
-        None => question.document(&question.about_words()?, true),
+        None => Ok(limited(
+            question.document(&question.about_words()?, true)?,
+            &["the answers are from before the loop: what other programs change while it runs is not seen"],
+        )),
     }
 }
 

@@ -104,7 +104,7 @@ impl<'t> Code<'t> {
             let text = String::from_utf8_lossy(&change.text);
             if self.is_json {
                 let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
-                return Ok(splice(range, text));
+                return Ok(Splice { limits: change.limits, ..splice(range, text) });
             }
             refuse_if(text.contains('\n'), "the change needs several lines, and a recipe has one shell for each")?;
             let text = self.expanded.iter().enumerate().fold(text.replace('$', "$$"), |text, (number, expanded)| {
@@ -114,7 +114,7 @@ impl<'t> Code<'t> {
             });
             match text.contains(EXPANDED) {
                 true => refuse("make expands what the shell would have to change"),
-                false => Ok(splice(range, text)),
+                false => Ok(Splice { limits: change.limits, ..splice(range, text) }),
             }
         };
         splices.into_iter().map(translate).collect()

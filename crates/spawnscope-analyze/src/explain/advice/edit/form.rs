@@ -45,6 +45,22 @@ pub(in crate::explain::advice) enum Form {
     Tested,
 }
 
+/// New code for the calls of a line.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::explain::advice) struct NewCode {
+    pub(in crate::explain::advice) form: Form,
+    /// Whether it does the same only for a text of one line.
+    pub(in crate::explain::advice) needs_one_line: bool,
+    /// What the code of a table changes besides the launches.
+    pub(in crate::explain::advice) limits: Vec<&'static str>,
+}
+
+impl From<Form> for NewCode {
+    fn from(form: Form) -> NewCode {
+        NewCode { form, needs_one_line: false, limits: Vec::new() }
+    }
+}
+
 /// What one call in place of several gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OneCall {
@@ -97,21 +113,15 @@ impl Form {
         }
     }
 
-    /// Returns what the new code changes besides the launches, if the fix itself does not say so.
-    pub(super) const fn caveat(&self) -> Option<&'static str> {
+    /// Returns what the new code changes besides the launches, if that is the same for all of it.
+    pub(super) const fn limits(&self) -> &'static [&'static str] {
         match self {
-            Form::Once => Some("the question is then asked even if the loop does nothing"),
-            Form::Many => Some(
-                "if one fails, the others are handled all the same, even with `set -e`; xargs keeps what `read` drops: a last line without a newline and, without `IFS=` and -r, blanks and backslashes",
-            ),
             Form::Pass => {
-                Some("if one fails, the exit status is that of all of them, and find reports the failure by its own")
+                &["if one fails, the exit status is that of all of them, and find reports the failure by its own"]
             }
-            Form::Read => Some(
-                "changes of the file while the loop runs are not seen, and words are compared as text, not as patterns; bash takes longer than grep for a file of more than 100 kB",
-            ),
-            Form::Feed => Some("if the file is missing, the program is not started, and fails"),
-            _ => None,
+            Form::Feed => &["if the file is missing, the program is not started, and fails"],
+            Form::Together => &["the answers must be texts of one line, numbers or null"],
+            _ => &[],
         }
     }
 
@@ -173,11 +183,11 @@ pub(super) fn expansion(variable: &str, step: &str) -> String {
 pub(super) fn form_for(rewrite: &ShellRewrite, simple: &Simple<'_>) -> Result<Form, EditRefusal> {
     let count = simple.words.len() - 1;
     let mut words = simple.words.iter().enumerate().skip(1);
-    let changing = words.find(|(number, word)| word.literal().is_none() && !rewrite.form.has_word(*number, count));
-    let Some((number, word)) = changing.filter(|_| rewrite.form.is_of_arguments()) else {
-        return Ok(rewrite.form.clone());
+    let changing = words.find(|(number, word)| word.literal().is_none() && !rewrite.code.form.has_word(*number, count));
+    let Some((number, word)) = changing.filter(|_| rewrite.code.form.is_of_arguments()) else {
+        return Ok(rewrite.code.form.clone());
     };
-    let has_others = words.any(|(number, word)| word.literal().is_none() && !rewrite.form.has_word(number, count));
+    let has_others = words.any(|(number, word)| word.literal().is_none() && !rewrite.code.form.has_word(number, count));
     let form = word.around_variable().filter(|_| !has_others).and_then(|([before, after], variable)| {
         let value_in = |call: &Vec<Vec<u8>>| {
             call.get(number - 1)?.strip_prefix(&before[..])?.strip_suffix(&after[..]).map(<[u8]>::to_vec)
@@ -186,7 +196,7 @@ pub(super) fn form_for(rewrite: &ShellRewrite, simple: &Simple<'_>) -> Result<Fo
         let value = values.first().cloned().flatten().filter(|_| values.len() == 1)?;
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_/-".contains(byte);
         let is_text = !value.is_empty() && value.iter().all(is_plain);
-        is_text.then(|| rewrite.form.with_expansion(&name(&value), &format!("\"${{{}}}\"", name(variable))))?
+        is_text.then(|| rewrite.code.form.with_expansion(&name(&value), &format!("\"${{{}}}\"", name(variable))))?
     });
     form.ok_or_else(|| {
         EditRefusal(format!("the arguments of {} depend on more than its input", name(&rewrite.program)))

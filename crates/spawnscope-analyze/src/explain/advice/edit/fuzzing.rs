@@ -4,7 +4,7 @@
 use super::makefile::MakeRewrite;
 use super::python::PythonRewrite;
 use super::shell::ShellRewrite;
-use super::{Edit, Form, Host, Operand, PackageRewrite, Rewrite, spliced};
+use super::{Edit, Form, Host, NewCode, Operand, PackageRewrite, Rewrite, spliced};
 use crate::patterns::script::Script;
 use crate::patterns::shells::Dialect;
 
@@ -35,8 +35,7 @@ pub fn edit_for_fuzzing(selector: u8, line: u32, words: &[&[u8]], text: &[u8]) {
     let calls = ShellRewrite {
         program: program.clone(),
         calls: [arguments.to_vec()].into(),
-        form,
-        needs_one_line: selector == 2,
+        code: NewCode { needs_one_line: selector == 2, ..form.into() },
         others: [].into(),
         dialect: Dialect::Bash,
         has_failures: false,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use super::command::{CommandWord, FoundLaunch, Usage};
-use super::{EditRefusal, PythonRewrite, Splice, line_start, perl, python, refuse, splice};
+use super::{EditRefusal, PythonRewrite, Splice, limited, line_start, perl, python, refuse, splice};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::tables::rows;
 use crate::model::launch::base_name;
@@ -99,10 +99,9 @@ impl LibraryRewrite {
     }
 
     /// Returns what the new code does in another way.
-    pub(super) fn limit(&self) -> Option<&'static str> {
+    fn limit(&self, row: &Row, pattern: &[&str]) -> Option<&'static str> {
         const MESSAGES: &str =
             "errors are then reported in the words of the language, and blanks in a name no longer separate words";
-        let Some((row, pattern)) = self.row(false).or_else(|| self.row(true)) else { return Some(MESSAGES) };
         let is_own =
             |limit: &&str| !limit.is_empty() && (self.language == Language::Python || !limit.contains("Python"));
         let has_names = pattern.iter().any(|word| matches!(*word, "OPERAND" | "NAME" | "<"));
@@ -174,7 +173,7 @@ impl LibraryRewrite {
             splices.extend(if is_python { python::import(text, module)? } else { perl::import(text, module) });
         }
         splices.push(splice(launch.range.clone(), used));
-        Ok(splices)
+        Ok(limited(splices, self.limit(row, &pattern).as_slice()))
     }
 
     /// Whether a launch in the program may have been each of the recorded ones.

@@ -6,7 +6,7 @@ use super::around::{Around, is_used_outside, loops_around, only_reads};
 use super::many::is_kept;
 use super::one_line::is_one_line;
 use super::shell::{FoundCall, unused_variable};
-use super::{EditRefusal, Splice, collected, many, refuse, splice};
+use super::{EditRefusal, Splice, collected, limited, many, refuse, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{For, Kind, Part, Word, names};
 use crate::patterns::shells::Dialect;
@@ -16,6 +16,11 @@ use crate::patterns::words::Words;
 pub(in crate::explain::advice) const SEARCH: Words = Words("awk egrep fgrep gawk grep head mawk sed seq tail");
 /// Longer lists of numbers are not written out.
 const MAX_NUMBERS: i64 = 20;
+
+/// What the new code changes besides the launches.
+const READ_ONCE: &str = "changes of the file while the loop runs are not seen";
+const AS_TEXT: &str = "words are compared as text, not as patterns";
+const SLOW: &str = "bash takes longer than grep for a file of more than 100 kB";
 
 /// Replaces a search of a text, or of a file in a loop.
 pub(super) fn lookup(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
@@ -82,7 +87,7 @@ fn line(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let other = if is_last_after_end { format!("${{{lines}[@]: -1}}") } else { String::new() };
     let mut splices = collected::around_loop(script, around.node, &read, &[]);
     splices.push(splice(script.node(substitution).range.clone(), format!("${{{lines}[{index}]-{other}}}")));
-    Ok(splices)
+    Ok(limited(splices, &[READ_ONCE]))
 }
 
 /// A line of a file that is chosen by its number.
@@ -188,7 +193,8 @@ fn condition_on_head(
         None => format!("{lines}=; IFS= read -r -d '' {lines} <{file} || :"),
     };
     let range = script.node(call.pipeline[0]).range.start..script.node(call.command).range.end;
-    Ok(vec![splice(range, format!("{{ {read}; {test}; }}"))])
+    let limits = if count.is_some() { &[AS_TEXT][..] } else { &[AS_TEXT, SLOW] };
+    Ok(limited(vec![splice(range, format!("{{ {read}; {test}; }}"))], limits))
 }
 
 /// Replaces `grep -q WORD FILE`, whatever depends on its exit status.
@@ -217,7 +223,7 @@ fn condition(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     };
     let mut splices = collected::around_loop(script, around.node, &read, &[]);
     splices.push(splice(script.node(call.command).range.clone(), test));
-    Ok(splices)
+    Ok(limited(splices, &[READ_ONCE, AS_TEXT, SLOW]))
 }
 
 /// Replaces `echo "$x" | grep -q WORD`, also if the word is a member of a list: `grep -qE
@@ -235,7 +241,7 @@ fn condition_on_text(call: &FoundCall<'_, '_>, fed: &Word<'_>) -> Result<Vec<Spl
     }
     let test = searched.test(&call.plain_source(fed)?, call.rewrite.dialect);
     let range = script.node(call.pipeline[0]).range.start..script.node(call.command).range.end;
-    Ok(vec![splice(range, test)])
+    Ok(limited(vec![splice(range, test)], &[AS_TEXT]))
 }
 
 /// What is around the text that a pattern looks for.

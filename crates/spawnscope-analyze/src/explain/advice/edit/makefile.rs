@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{EditRefusal, Splice, line_end, make_functions, refuse, refuse_if, splice};
-use crate::explain::advice::phrases::name;
+use super::{EditRefusal, Splice, limited, line_end, make_functions, refuse, refuse_if, splice};
+use crate::explain::advice::phrases::{EVALUATED_LIMIT, name};
 use crate::patterns::words::Words;
 
 /// Commands whose output make read.
@@ -43,7 +43,7 @@ impl MakeRewrite {
             }
             let checked = self.check_commands(definition).and_then(|()| check(text, &all, definition));
             match checked.and_then(|()| check_files(text, &name(definition.name), &texts)) {
-                Ok(()) => splices.extend(splices_of(definition)),
+                Ok(()) => splices.extend(limited(splices_of(definition), &[EVALUATED_LIMIT])),
                 Err(other) => refusal = Some(other),
             }
         }

@@ -10,7 +10,10 @@ use super::around::{
     statements, uses_parameters,
 };
 use super::shell::FoundCall;
-use super::{EditRefusal, Splice, adjacent, answers, collected, lookup, pairs, refuse, refuse_if, splice};
+use super::{
+    EditRefusal, FAILS_TOGETHER, Splice, adjacent, answers, collected, limited, lookup, pairs, refuse, refuse_if,
+    splice,
+};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{HAS_DESTINATION, joins};
 use crate::model::launch::base_name;
@@ -18,6 +21,8 @@ use crate::patterns::script::{Kind, Part, Redirection, Script, Word, identifiers
 
 /// Longer lists of arguments might not fit into one call.
 const MAX_BYTES: usize = 100_000;
+const DROPPED_BY_READ: &str =
+    "xargs keeps what `read` drops: a last line without a newline and, without `IFS=` and -r, blanks and backslashes";
 
 /// Replaces the calls in a loop by one.
 pub(super) fn many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
@@ -33,6 +38,11 @@ pub(super) fn many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
     if is_question(call) {
         return answers::of_one_call(call, &loops);
     }
+    of_actions(call, &loops).map(|splices| limited(splices, &[FAILS_TOGETHER]))
+}
+
+/// Replaces calls of which nothing uses the answers.
+fn of_actions(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Result<Vec<Splice>, EditRefusal> {
     if loops.is_empty() {
         return adjacent::adjacent(call);
     }
@@ -43,7 +53,7 @@ pub(super) fn many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
     if !call.rewrite.calls.iter().all(joins) {
         return refuse(format!("{} does not certainly handle each of several files", call.program()));
     }
-    in_place_of_loop(call, &loops).or_else(|refusal| collected::collected(call).map_err(|_| refusal))
+    in_place_of_loop(call, loops).or_else(|refusal| collected::collected(call).map_err(|_| refusal))
 }
 
 /// Replaces a loop that consists of the call by one call, or by its inputs for one call.
@@ -156,7 +166,7 @@ fn lines(
     refuse_if(leaves_subshell && names(script.text, b"lastpipe"), "with lastpipe, the loop leaves the script")?;
     let if_failed = statement.if_failed.filter(|_| !leaves_subshell).map(|command| format!(" || {}", name(command)));
     splices.extend(if_failed.map(|text| splice(node.range.end..node.range.end, text)));
-    Ok(splices)
+    Ok(limited(splices, &[DROPPED_BY_READ]))
 }
 
 /// Returns the call through xargs, without its input.

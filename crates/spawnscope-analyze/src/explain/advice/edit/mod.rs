@@ -42,7 +42,7 @@ use std::ops::Range;
 pub use fuzzing::edit_for_fuzzing;
 
 pub(crate) use form::OneCall;
-pub(super) use form::{Form, Operand};
+pub(super) use form::{Form, NewCode, Operand};
 pub(super) use library::{LibraryRewrite, has_library};
 pub(super) use line_each::answers_each_line;
 pub(super) use lookup::SEARCH;
@@ -92,6 +92,8 @@ pub struct Splice {
     pub range: Range<usize>,
     /// The new text.
     pub text: Vec<u8>,
+    /// What the new text changes besides the launches.
+    pub limits: Vec<&'static str>,
 }
 
 /// An edit, looked up in the file of the user. The analysis reads no files, so whoever shows the
@@ -129,8 +131,17 @@ fn refuse_if(is_refused: bool, reason: impl Into<String>) -> Result<(), EditRefu
 
 /// Returns the replacement of a part of a file.
 fn splice(range: Range<usize>, text: impl Into<Vec<u8>>) -> Splice {
-    Splice { range, text: text.into() }
+    Splice { range, text: text.into(), limits: Vec::new() }
 }
+
+/// Adds what an edit changes besides the launches.
+fn limited(mut splices: Vec<Splice>, limits: &[&'static str]) -> Vec<Splice> {
+    splices.first_mut().into_iter().for_each(|first| first.limits.extend(limits));
+    splices
+}
+
+/// What one call for several inputs changes.
+const FAILS_TOGETHER: &str = "if one fails, the others go on, even with `set -e`";
 
 impl Edit {
     /// Returns the edit of a line.
@@ -149,19 +160,6 @@ impl Edit {
     #[must_use]
     pub fn at(&self, line: u32) -> Edit {
         Edit { line, ..self.clone() }
-    }
-
-    /// Returns what the edit changes besides the launches.
-    #[must_use]
-    pub fn caveat(&self) -> Option<&'static str> {
-        match self.rewrite.as_ref().ok()? {
-            Rewrite::Shell(rewrite, _) => rewrite.form.caveat(),
-            Rewrite::Library(rewrite) => rewrite.limit(),
-            Rewrite::Package(_) => {
-                Some("what the scripts launch then finds the name of the outer script in `npm_lifecycle_event`")
-            }
-            _ => None,
-        }
     }
 
     /// Returns the parts of the file to replace, in the order of their positions. They do not

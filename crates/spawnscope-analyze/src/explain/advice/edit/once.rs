@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use super::around::{insertion_at, list_of, loops_around, only_reads};
 use super::shell::{FoundCall, can_be, unused_variable, used};
-use super::{EditRefusal, Splice, refuse, refuse_if, splice};
-use crate::explain::advice::phrases::name;
+use super::{EditRefusal, Splice, limited, refuse, refuse_if, splice};
+use crate::explain::advice::phrases::{ANSWER_LIMIT, name};
 use crate::model::launch::base_name;
 use crate::patterns::queries::GIT_READS;
 use crate::patterns::script::{Kind, Redirection, Script, Word};
@@ -57,7 +57,11 @@ pub(super) fn once(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
         _ => (format!("$({source})"), format!("printf '%s\\n' \"${variable}\"").into_bytes()),
     };
     let before = insertion_at(script.text, script.node(statement).range.start, &format!("{variable}={command}"));
-    Ok(vec![before, splice(range, text)])
+    let mut limits = vec!["the question is then asked even if the loop does nothing"];
+    if !PRINT_A_FACT.contains(&call.rewrite.program) {
+        limits.push(ANSWER_LIMIT);
+    }
+    Ok(limited(vec![before, splice(range, text)], &limits))
 }
 
 /// Returns the name of a variable for the output of a command. Other commands have other names.

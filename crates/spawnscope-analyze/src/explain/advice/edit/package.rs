@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::command::string_length;
 use super::embedded::Code;
-use super::{EditRefusal, Splice, difference, in_order, refuse, refuse_if, splice, spliced};
+use super::{EditRefusal, Splice, difference, in_order, limited, refuse, refuse_if, splice, spliced};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Script};
 use crate::patterns::words::{Words, contains};
@@ -33,6 +33,11 @@ pub(super) struct Entry<'t> {
     pub(super) range: Range<usize>,
 }
 
+const LIMITS: [&str; 2] = [
+    "the runner no longer prints each command",
+    "what the scripts launch then finds the name of the outer script in `npm_lifecycle_event`",
+];
+
 impl PackageRewrite {
     pub(super) fn splices(&self, text: &[u8]) -> Result<Vec<Splice>, EditRefusal> {
         let Some(scripts) = scripts(text) else { return refuse("the file has no scripts that Spawnscope can read") };
@@ -46,7 +51,7 @@ impl PackageRewrite {
         }
         match splices.is_empty() {
             true => refuse("no script calls another one in a way that Spawnscope can replace"),
-            false => Ok(splices),
+            false => Ok(limited(splices, &LIMITS)),
         }
     }
 

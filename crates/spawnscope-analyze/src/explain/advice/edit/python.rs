@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::command::{CommandCall, CommandWord, FoundLaunch, Piece, Usage, split, split_code};
-use super::{EditRefusal, Splice, line_end, line_start, refuse, splice};
-use crate::explain::advice::phrases::name;
+use super::{EditRefusal, Splice, limited, line_end, line_start, refuse, splice};
+use crate::explain::advice::phrases::{WITHOUT_SHELL_LIMIT, name};
 use crate::patterns::words::{Words, contains};
 
 /// The commands that a line passed to a shell.
@@ -37,14 +37,14 @@ impl PythonRewrite {
             return refuse("the line does not have exactly one call with shell=True, or of os.system alone");
         };
         let Some(first) = call.arguments.first() else { return refuse("the call has no arguments") };
-        let list = splice(first.clone(), self.list(&text[first.clone()])?);
+        let list = limited(vec![splice(first.clone(), self.list(&text[first.clone()])?)], &[WITHOUT_SHELL_LIMIT]);
         let Some(shell) = shell_argument(text, call) else {
             let function = call.range.start..call.range.start + call.function.len();
             let call = splice(function, b"subprocess.call");
-            return Ok(import(text, "subprocess")?.into_iter().chain([call, list]).collect());
+            return Ok(import(text, "subprocess")?.into_iter().chain([call]).chain(list).collect());
         };
         let start = text[..shell.start].iter().rposition(|byte| *byte == b',').unwrap_or(shell.start);
-        Ok(vec![list, splice(start..shell.end, "")])
+        Ok(list.into_iter().chain([splice(start..shell.end, "")]).collect())
     }
 
     /// Returns the list of the words of a command that is a string: `f"git log {name}"`.

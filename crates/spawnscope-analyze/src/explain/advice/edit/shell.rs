@@ -7,8 +7,8 @@ use std::ops::Range;
 use super::around::{checks_status, declared, insertion};
 use super::form::{Form, Operand, expansion, form_for};
 use super::{
-    EditRefusal, Splice, difference, directories, in_order, launchers, lookup, many, once, one_line, refuse, refuse_if,
-    splice, spliced, stages, together, wait,
+    EditRefusal, NewCode, Splice, difference, directories, in_order, launchers, limited, lookup, many, once, one_line,
+    refuse, refuse_if, splice, spliced, stages, together, wait,
 };
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Part, Script, Simple, Word, is_several_words, names};
@@ -21,9 +21,7 @@ pub(in crate::explain::advice) struct ShellRewrite {
     pub(in crate::explain::advice) program: Vec<u8>,
     /// The different lists of arguments of the recorded calls.
     pub(in crate::explain::advice) calls: BTreeSet<Vec<Vec<u8>>>,
-    pub(in crate::explain::advice) form: Form,
-    /// Whether the new code does the same only for a text of one line.
-    pub(in crate::explain::advice) needs_one_line: bool,
+    pub(in crate::explain::advice) code: NewCode,
     pub(in crate::explain::advice) dialect: Dialect,
     /// Whether one of the recorded calls had another exit status than 0.
     pub(in crate::explain::advice) has_failures: bool,
@@ -73,7 +71,7 @@ impl ShellRewrite {
         let is_one_of = |all: &BTreeSet<_>, command| all.iter().any(|call: &Vec<_>| can_be(&script, command, call));
         let mut splices = Vec::new();
         // A pipeline is merged as a whole.
-        let is_merged = matches!(self.form, Form::Many | Form::Read);
+        let is_merged = matches!(self.code.form, Form::Many | Form::Read);
         let pipeline = |command: usize| script.node(command).parent;
         let is_last = |command: &usize| {
             !is_merged || !found.iter().any(|other| other > command && pipeline(*other) == pipeline(*command))
@@ -88,10 +86,11 @@ impl ShellRewrite {
             let call = FoundCall::new(&script, self, command, number)?;
             if let Some(stage) = stages::last_stage(&call) {
                 let separated = spliced(text, &[stage]);
-                let replaced = spliced(&separated, &in_order(self.splices(&separated, line)?)?);
-                return Ok(vec![difference(text, &replaced)]);
+                let of_stages = in_order(self.splices(&separated, line)?)?;
+                let limits = of_stages.iter().flat_map(|splice| &splice.limits).copied().collect();
+                return Ok(vec![Splice { limits, ..difference(text, &spliced(&separated, &of_stages)) }]);
             }
-            splices.extend(call.splices()?);
+            splices.extend(limited(call.splices()?, &[self.code.form.limits(), &self.code.limits].concat()));
         }
         let is_escaped = |splice: &Splice| splice.text.contains(&b'\\') && is_in_backquotes(&script, &splice.range);
         if splices.iter().any(is_escaped) { refuse("the call is within backquotes") } else { Ok(splices) }
@@ -393,7 +392,7 @@ impl<'s, 't> FoundCall<'s, 't> {
 
     fn check_lines(&self, word: &Word<'_>) -> Result<(), EditRefusal> {
         refuse_if(
-            self.rewrite.needs_one_line && !one_line::is_one_line(self.script, word),
+            self.rewrite.code.needs_one_line && !one_line::is_one_line(self.script, word),
             format!("`{}` may contain several lines", name(self.script.source(&word.range))),
         )
     }

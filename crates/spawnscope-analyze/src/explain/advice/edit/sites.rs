@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Edit, EditRefusal, Form, Rewrite, ShellRewrite};
+use super::{Edit, EditRefusal, NewCode, Rewrite, ShellRewrite};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::model::launch::{Launch, Outcome};
@@ -110,15 +110,14 @@ pub(in crate::explain::advice) fn is_success(launch: &Launch<'_>) -> bool {
 }
 
 impl ShellSite<'_> {
-    /// Returns the edit of all calls from this line. `form` is the new code, and whether it is
-    /// exact only for a text of one line.
+    /// Returns the edit of all calls from this line.
     pub(in crate::explain::advice) fn edit(
         self,
         context: &RuleContext<'_, '_>,
         program: &[u8],
-        form: Result<(Form, bool), EditRefusal>,
+        code: Result<NewCode, EditRefusal>,
     ) -> Option<Edit> {
-        self.edit_of(context, program, &self.launches, form)
+        self.edit_of(context, program, &self.launches, code)
     }
 
     /// Returns the edit of the calls that made these launches, which ascend.
@@ -127,7 +126,7 @@ impl ShellSite<'_> {
         context: &RuleContext<'_, '_>,
         program: &[u8],
         launches: &[u32],
-        form: Result<(Form, bool), EditRefusal>,
+        code: Result<NewCode, EditRefusal>,
     ) -> Option<Edit> {
         let [mut calls, mut others] = [BTreeSet::new(), BTreeSet::new()];
         for index in &self.launches {
@@ -146,11 +145,10 @@ impl ShellSite<'_> {
             !is_success(launch) && (launch.outcome != Outcome::Code(1) || !ANSWER_BY_STATUS.contains(program))
         });
         let is_distinct = calls.len() == launches.len();
-        let rewrite = form.map(|(form, needs_one_line)| ShellRewrite {
+        let rewrite = code.map(|code| ShellRewrite {
             program: program.to_vec(),
             calls,
-            form,
-            needs_one_line,
+            code,
             dialect,
             has_failures,
             has_errors,

@@ -2,7 +2,7 @@
 //! several as a statement of its own, which the shell can then do itself.
 
 use super::shell::FoundCall;
-use super::{EditRefusal, Form, ShellRewrite, Splice, refuse, refuse_if, splice};
+use super::{EditRefusal, Form, NewCode, ShellRewrite, Splice, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Word, names};
 use crate::patterns::words::Words;
@@ -46,7 +46,7 @@ pub(super) fn last_stage(call: &FoundCall<'_, '_>) -> Option<Splice> {
     if !is_whole
         || is_text
         || last != call.command
-        || !call.rewrite.form.has_input()
+        || !call.rewrite.code.form.has_input()
         || script.statement(holder).is_none()
     {
         return None;
@@ -78,6 +78,7 @@ pub(super) fn without_reversing(call: &FoundCall<'_, '_>) -> Option<Result<Vec<S
         is_plain.then(|| format!("{before}{delimiter}{after}"))
     })?;
     let form = Form::of_input([step]);
-    let rewrite = ShellRewrite { form: form.clone(), needs_one_line: true, ..call.rewrite.clone() };
+    let code = NewCode { needs_one_line: true, ..form.clone().into() };
+    let rewrite = ShellRewrite { code, ..call.rewrite.clone() };
     Some(FoundCall { rewrite: &rewrite, form, pipeline: vec![*feeder, *last], ..*call }.splices())
 }

@@ -4,7 +4,7 @@
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::languages::language;
-use crate::explain::advice::phrases::{launches, literal, name, quoted, time};
+use crate::explain::advice::phrases::{WITHOUT_SHELL_LIMIT, launches, literal, name, quoted, time};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shell_syntax::{Need, need_of};
 use crate::patterns::shells::{command_of, needless_shell};
@@ -92,9 +92,8 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
         })
         .fix_lines(replacing.map(|text| format!("  {text}")))
         .fix_lines(accelerated)
-        .limits(
-            "commands with pipes, expansions, wildcards or several steps still need a shell; without one, a value with blanks or quotes stays \
-             one argument, and a missing program is an error of the call",
-        )
+        .limits(format!(
+            "commands with pipes, expansions, wildcards or several steps still need a shell; {WITHOUT_SHELL_LIMIT}"
+        ))
         .predicted_by(Change::NoShell, quoted(&format!("--no-shell=parent={}", literal(parent))))
 }

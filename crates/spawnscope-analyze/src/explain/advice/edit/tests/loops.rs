@@ -290,7 +290,7 @@ fn a_text_of_a_function_has_one_line_in_all_calls() {
     let first = Form::Steps { operand: Operand::Input, steps: vec!["%% *".to_owned()] };
     let cut = |script: &str| {
         let mut calls = Calls::of("cut", &[&["-d ", "-f1"]], first.clone());
-        calls.rewrite.needs_one_line = true;
+        calls.rewrite.code.needs_one_line = true;
         calls.edit(1, script)
     };
     let function =
@@ -313,4 +313,22 @@ fn a_text_of_a_function_has_one_line_in_all_calls() {
         "",
     ];
     unknown.iter().for_each(|calls| assert!(cut(&function(calls)).is_err(), "{calls}"));
+}
+
+#[test]
+fn an_edit_has_only_the_limits_of_its_own_code() {
+    let begin = |program: &str, arguments: &[&str], form, script: &str| {
+        let limits = Calls::of(program, &[arguments], form).limits(script).into_iter();
+        limits.map(|limit| limit.split_whitespace().take(3).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+    };
+    let together = "if one fails,";
+    assert_eq!(begin("rm", &["a"], Form::Many, "for f in a b; do rm \"$f\"; done"), [together]);
+    let lines = "while read -r f; do rm \"$f\"; done <list";
+    assert_eq!(begin("rm", &["a"], Form::Many, lines), ["xargs keeps what", together]);
+    let asked = "for f in a b; do x=$(wc -l <\"$f\"); echo \"$x\"; done";
+    assert_eq!(begin("wc", &["-l"], Form::Many, asked), ["the answers are"]);
+    let fed = "for f in a b; do y=$(echo \"$f\" | rev | cut -d. -f1 | rev); done";
+    assert_eq!(begin("rev", &[], Form::Many, fed), [""; 0]);
+    let searched = "echo \"$x\" | grep -q \"$y\" && echo found";
+    assert_eq!(begin("grep", &["-q", "a"], Form::Read, searched), ["words are compared"]);
 }

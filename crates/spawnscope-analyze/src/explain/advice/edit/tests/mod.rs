@@ -20,13 +20,12 @@ impl Calls {
         let words = |call: &&[&str]| call.iter().map(|word| word.as_bytes().to_vec()).collect();
         let calls: BTreeSet<Vec<Vec<u8>>> = calls.iter().map(words).collect();
         let program = program.as_bytes().to_vec();
-        let (needs_one_line, dialect, has_failures) = (false, Dialect::Bash, false);
+        let (dialect, has_failures) = (Dialect::Bash, false);
         Calls {
             rewrite: ShellRewrite {
                 program,
                 calls,
-                form,
-                needs_one_line,
+                code: form.into(),
                 dialect,
                 has_failures,
                 has_errors: false,
@@ -38,7 +37,7 @@ impl Calls {
     }
 
     fn one_line(mut self) -> Calls {
-        self.rewrite.needs_one_line = true;
+        self.rewrite.code.needs_one_line = true;
         self
     }
 
@@ -52,6 +51,12 @@ impl Calls {
         let edit = Edit { file: b"a.sh".to_vec(), directory: None, line, rewrite };
         let splices = edit.splices(script.as_bytes()).map_err(|refusal| refusal.to_string())?;
         Ok(String::from_utf8(spliced(script.as_bytes(), &splices)).unwrap())
+    }
+
+    fn limits(&self, script: &str) -> Vec<&'static str> {
+        let rewrite = Ok(Rewrite::Shell(self.rewrite.clone(), Host::Script));
+        let edit = Edit { file: b"a.sh".to_vec(), directory: None, line: 1, rewrite };
+        edit.splices(script.as_bytes()).unwrap().into_iter().flat_map(|splice| splice.limits).collect()
     }
 
     fn check(&self, cases: &[(&str, &str)]) {

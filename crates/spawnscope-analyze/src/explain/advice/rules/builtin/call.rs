@@ -55,6 +55,8 @@ pub(super) enum Effect {
 pub(super) struct Exact {
     pub(super) form: Form,
     pub(super) exact_for: ExactFor,
+    /// Other cases in which it behaves differently. An edit sees in the script what it replaces.
+    pub(super) limits: Vec<&'static str>,
 }
 
 /// The arguments or texts for which the new code does the same as a program.
@@ -163,14 +165,15 @@ impl Substitute {
         let before = if matches!(form, Form::Condition(_)) { filter } else { format!("$({filter})") };
         let (after, sets) = form.shown();
         let one_line = (exact_for == ExactFor::Line).then_some(ONE_LINE_LIMIT);
-        let limits = [VARIABLE_LIMIT, ECHO_DIFFERS].into_iter().chain(one_line).chain(others.iter().copied()).collect();
-        let exact = Some(Exact { form, exact_for });
+        let of_edit = [&[ECHO_DIFFERS], others].concat();
+        let limits = [VARIABLE_LIMIT].into_iter().chain(one_line).chain(of_edit.iter().copied()).collect();
+        let exact = Some(Exact { form, exact_for, limits: of_edit });
         Substitute { before, after, sets, effect: Effect::NoProcess, limits, exact }
     }
 
     /// Sets the code of an edit.
     pub(super) fn edited_as(mut self, form: Form, exact_for: ExactFor) -> Substitute {
-        self.exact = Some(Exact { form, exact_for });
+        self.exact = Some(Exact { form, exact_for, limits: self.limits.clone() });
         self
     }
 

@@ -7,7 +7,7 @@ use super::call::{Call, Exact, ExactFor};
 use super::call_of;
 use super::row::Row;
 use crate::explain::advice::context::RuleContext;
-use crate::explain::advice::edit::{Edit, EditRefusal, Form, shell_sites};
+use crate::explain::advice::edit::{Edit, EditRefusal, NewCode, shell_sites};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::patterns::shells::Dialect;
@@ -18,8 +18,8 @@ use crate::patterns::shells::Dialect;
 pub(in crate::explain::advice) fn edits(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32]) -> Vec<Edit> {
     let mut edits = Vec::new();
     for site in shell_sites(context, program, launches) {
-        let mut forms: BTreeMap<(Form, bool), (Vec<u32>, bool)> = BTreeMap::new();
-        let mut known: HashMap<_, Option<((Form, bool), bool)>> = HashMap::new();
+        let mut forms: BTreeMap<NewCode, (Vec<u32>, bool)> = BTreeMap::new();
+        let mut known: HashMap<_, Option<(NewCode, bool)>> = HashMap::new();
         for index in &site.launches {
             let [exec] = &context.launch(*index).execs[..] else { continue };
             let call = (exec.texts(), exec.argv_cut, Dialect::of_parent(context.forest(), *index as usize));
@@ -46,19 +46,21 @@ fn exact(rows: &[Row], call: &Call) -> Option<Exact> {
     rows.find_map(|row| row.substitute(call)?.exact)
 }
 
-/// Returns the code that replaces a recorded call, whether it is exact only for a text of one line,
-/// and whether it gives the same result for the recorded arguments.
-fn recorded_form(context: &RuleContext<'_, '_>, index: u32) -> Option<((Form, bool), bool)> {
+/// Returns the code that replaces a recorded call, and whether it gives the same result for the
+/// recorded arguments.
+fn recorded_form(context: &RuleContext<'_, '_>, index: u32) -> Option<(NewCode, bool)> {
     let (rows, call) = call_of(context, index as usize)?;
     let arguments = arguments_of(context.launch(index).execs.first()?);
     let exact = exact(rows, &call)?;
     let is_exact = exact.exact_for.includes(&exact.form, &arguments);
-    Some(((exact.form, exact.exact_for == ExactFor::Line), is_exact))
+    let needs_one_line = exact.exact_for == ExactFor::Line;
+    Some((NewCode { form: exact.form, needs_one_line, limits: exact.limits }, is_exact))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explain::advice::edit::Form;
     use crate::explain::advice::edit::tests::executed::check;
     use crate::explain::advice::rules::builtin::row::TABLE;
 

@@ -19,7 +19,8 @@ pub(super) struct Row {
     /// The replaced code and the new code.
     code: [&'static str; 2],
     edit: &'static str,
-    limits: Vec<&'static str>,
+    /// The limits of the code as a text, and of the edit.
+    limits: [Vec<&'static str>; 2],
 }
 
 /// The rows of each program.
@@ -30,7 +31,9 @@ pub(super) static TABLE: LazyLock<BTreeMap<&'static [u8], Vec<Row>>> = LazyLock:
     let mut programs: BTreeMap<&[u8], Vec<Row>> = BTreeMap::new();
     for [names, arguments, when, effect, before, after, edit, keys] in rows(text) {
         for program in names.split(' ') {
-            let limits = keys.split(' ').filter_map(|key| limits.get(key).copied()).collect();
+            let edit_keys = keys.split(" | ").next().unwrap_or_default();
+            let limits =
+                [keys, edit_keys].map(|keys| keys.split(' ').filter_map(|key| limits.get(key).copied()).collect());
             let row = Row { arguments, when: Words(when), effect, code: [before, after], edit, limits };
             programs.entry(program.as_bytes()).or_default().push(row);
         }
@@ -75,7 +78,7 @@ impl Row {
             after,
             sets: self.effect.strip_prefix("sets "),
             effect,
-            limits: self.limits.clone(),
+            limits: self.limits[0].clone(),
             exact,
         })
     }
@@ -98,7 +101,7 @@ impl Row {
             "builtin" => (Form::Builtin(call.program.clone()), ExactFor::Any),
             _ => return None,
         };
-        Some(Exact { form, exact_for })
+        Some(Exact { form, exact_for, limits: self.limits[1].clone() })
     }
 
     pub(super) fn matches(&self, call: &Call) -> bool {
@@ -142,9 +145,10 @@ mod tests {
     fn each_row_has_code_and_known_limits() {
         for line in rows(include_str!("../../builtins.tsv")) {
             let [programs, arguments, when, _, before, after, _, keys] = line;
-            let keys = keys.split_whitespace().count();
+            let keys = keys.split_whitespace().filter(|key| *key != "|").count();
             let is_row = |row: &&Row| {
-                (row.arguments, row.when.0, row.code) == (arguments, when, [before, after]) && row.limits.len() == keys
+                (row.arguments, row.when.0, row.code) == (arguments, when, [before, after])
+                    && row.limits[0].len() == keys
             };
             let program = programs.split(' ').next().unwrap();
             let row = TABLE[program.as_bytes()].iter().find(is_row).unwrap_or_else(|| panic!("{line:?}"));

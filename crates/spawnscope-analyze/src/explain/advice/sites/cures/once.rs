@@ -8,7 +8,7 @@ use super::{Cure, ONCE, finding, removing, shared_line};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::functions::functions;
 use crate::explain::advice::languages::language;
-use crate::explain::advice::phrases::{abridged, name};
+use crate::explain::advice::phrases::{ANSWER_LIMIT, EVALUATED_LIMIT, abridged, name};
 use crate::explain::advice::programs::is_idempotent;
 use crate::explain::advice::rules::builtin;
 use crate::explain::advice::sites::Site;
@@ -50,16 +50,12 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
         .fix_lines(one_git(context, &all, questions.len()))
         .fix_lines(fix(context, &all))
         .limits(match (Runtime::of_parent(context.forest(), all[0]), is_sure && has_certain_answers) {
-            (Runtime::Make, true) => {
-                "the command then runs even if no target needs it, and does not see files that the build makes later"
-            }
+            (Runtime::Make, true) => EVALUATED_LIMIT,
             (Runtime::Make, false) => {
                 "only if the command writes nothing and prints the same each time: a number that counts, a time or a \
                  listing of files that the build makes does not; it then runs even if no target needs it"
             }
-            (_, _) if is_sure => {
-                "if the work in between changes the answer (a commit, an installation), ask again after that step"
-            }
+            (_, _) if is_sure => ANSWER_LIMIT,
             _ => "only if the output depends on nothing but the arguments: Spawnscope does not know this program",
         });
     Some(removing(context, finding, repeated))
