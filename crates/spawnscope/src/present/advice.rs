@@ -24,6 +24,8 @@ pub(super) const MAX_IN_REPORT: usize = 3;
 const MAX_EDITS: usize = 4;
 /// Maximum number of other fixes that are shown for a finding.
 const MAX_ALTERNATIVES: usize = 2;
+/// Maximum number of lines to type that are shown for another fix.
+const MAX_RECIPE: usize = 4;
 /// Edits are the whole fix if their lines request at least this part of its launches.
 const ABOUT_ALL: f64 = 0.95;
 /// Edits are shown as the fix if their lines request at least this part of its launches.
@@ -169,7 +171,7 @@ fn print_general_form(page: &mut Page, advice: &Advice) {
 }
 
 /// Prints another fix of the same cause: what it saves, its first sentence, and the lines that it
-/// changes or the first code to type.
+/// changes or, if they are few, the first lines to type.
 fn print_alternative(page: &mut Page, alternative: &Advice, file: Option<&str>) {
     let escape = |line: &String| text::escape(line.as_bytes());
     let sentence = alternative.finding.fix.iter().find(|line| !line.starts_with("  ")).map(escape).unwrap_or_default();
@@ -177,11 +179,14 @@ fn print_alternative(page: &mut Page, alternative: &Advice, file: Option<&str>) 
     let is_edited = alternative.edited.iter().any(|edited| edited.change.is_ok());
     let sentence = if is_edited { sentence.trim_end_matches(':') } else { &sentence };
     page.sentence(5, PLAIN, &format!("or: {sentence}"));
-    let snippet = alternative.finding.fix.iter().find(|line| line.starts_with("  "));
-    match snippet {
-        _ if print_edits(page, 7, alternative, file) => print_limits(page, 7, &alternative.edit_limits),
-        Some(snippet) => print_snippet(page, 7, &escape(snippet)),
-        None => {}
+    if print_edits(page, 7, alternative, file) {
+        print_limits(page, 7, &alternative.edit_limits);
+    } else {
+        let is_code = |line: &&String| line.starts_with("  ");
+        let recipe: Vec<&String> =
+            alternative.finding.fix.iter().skip_while(|line| !is_code(line)).take_while(is_code).collect();
+        let recipe = recipe.iter().filter(|_| recipe.len() <= MAX_RECIPE);
+        recipe.for_each(|line| print_snippet(page, 7, &escape(line)));
     }
 }
 

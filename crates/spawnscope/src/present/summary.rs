@@ -218,7 +218,8 @@ fn first_step(fix: &[String], has_recipe: bool) -> String {
         let text = text::escape(line.trim().as_bytes());
         match step.is_empty() {
             true => step = text,
-            false if has_recipe && step.ends_with(':') => step = format!("{step} {text}"),
+            // Of a here-document, one line is of no use.
+            false if has_recipe && step.ends_with(':') && !text.contains("<<END") => step = format!("{step} {text}"),
             false if has_recipe && text.starts_with("->") => step = format!("{step}  {text}"),
             false => break,
         }
