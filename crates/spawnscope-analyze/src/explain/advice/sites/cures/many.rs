@@ -20,6 +20,7 @@ use crate::explain::advice::rules::builtin::{can_replace, functions_or_code};
 use crate::explain::advice::selection::batch_option;
 use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
+use crate::model::launch::Exec;
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::pipeline::{PipelineUnit, overlap};
 use crate::patterns::runtimes::Runtime;
@@ -416,21 +417,20 @@ fn with_all_options(context: &RuleContext<'_, '_>, round: &[u32]) -> String {
     words.iter().map(|word| quoted(&name(word))).collect::<Vec<_>>().join(" ")
 }
 
-/// The wrapper that runs programs on other machines.
-const SSH: &[u8] = b"ssh";
-
 /// A wrapper (`sudo`, `env`, `chroot`, `ssh`) around each of many launches, although one could be
 /// around the whole loop.
 pub(super) fn in_one_wrapper(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let all = site.launches.clone();
+    // What a wrapper with a connection runs is on another machine.
+    let connection = |exec: &Exec<'_>| Some(items_form(exec.program_name(), exec, None)?.0);
     let wrapper = |index: &u32| {
         let launch = context.launch(*index);
         // The first line of a script may name env: `#!/usr/bin/env bash`.
         let first = launch.execs.first().filter(|exec| exec.interpreter().is_none())?;
-        // `env` alone prints the environment. What ssh runs is on another machine.
+        // `env` alone prints the environment.
         let runs_another = launch.execs.len() > 1 || !context.forest().children(*index as usize).is_empty();
-        let runs_another = runs_another || first.program_name() == SSH;
-        (is_wrapper(first.program_name()) && runs_another).then_some(first.program_name())
+        (is_wrapper(first.program_name()) && (runs_another || connection(first).is_some()))
+            .then_some(first.program_name())
     };
     let first = wrapper(&all[0])?;
     if all.len() < MIN_REPETITIONS || !all.iter().all(|index| wrapper(index) == Some(first)) {
@@ -439,12 +439,12 @@ pub(super) fn in_one_wrapper(context: &RuleContext<'_, '_>, site: &Site<'_>) -> 
     let shared = shared_line(context, &all).and_then(|line| line.before_inputs()).unwrap_or_else(|| name(first));
     let shared = shared.strip_suffix(" sh -c").or(shared.strip_suffix(" bash -c")).unwrap_or(&shared).to_owned();
     let size = all.len() as u32;
-    let is_remote = first == SSH;
-    let script = if is_remote { "sh -s <SCRIPT" } else { "./SCRIPT" };
+    let connection = context.launch(all[0]).execs.first().and_then(connection);
+    let script = if connection.is_some() { "sh -s <SCRIPT" } else { "./SCRIPT" };
     let finding = finding(context, site, MANY, &format!(", each through {}", name(first)), all)
         .fix(format!("run {} once, around the whole loop or script:", name(first)))
         .fix(format!("  {shared} sh -c 'for ...; do ...; done'   or {shared} {script}"))
-        .fix_lines(is_remote.then_some("or keep one connection for all: ControlMaster auto, ControlPath ~/.ssh/%C and ControlPersist 60 in ~/.ssh/config"))
+        .fix_lines(connection.map(|connection| format!("or {connection}")))
         .limits("everything in the loop then runs in that environment and with those rights")
         .predicted_by(Change::Batch(size), "");
     Some(open(finding))
