@@ -79,10 +79,12 @@ fn directory_with_files() -> tempfile::TempDir {
 #[test]
 fn arguments_that_all_launches_share_are_kept() {
     let lint = only(&for_each(40, &["php", "-l", "f@.php"]), "parallel");
-    assert!(fix_of(&lint).contains("| xargs -0 -P2 -n1 php -l\n"), "{lint:?}");
+    assert!(fix_of(&lint).contains("FILES... | xargs -0 -P2 -n1 php -l\n"), "{lint:?}");
     assert!(fix_of(&lint).contains("php -l ... &"), "{lint:?}");
     let convert = only(&for_each(40, &["convert", "f@.png", "-strip", "out dir"]), "parallel");
     assert!(fix_of(&convert).contains("xargs -0 -P2 -I{} convert {} -strip 'out dir'\n"), "{convert:?}");
+    let hosts = only(&for_each(40, &["ssh-keyscan", "host@.example.com"]), "parallel");
+    assert!(fix_of(&hosts).contains("ITEMS... | xargs -0 -P2 -n1 ssh-keyscan\n"), "{hosts:?}");
     let two = only(&for_each(40, &["convert", "f@.png", "g@.png"]), "parallel");
     assert!(!fix_of(&two).contains("xargs") && fix_of(&two).contains("convert ... ... &"), "{two:?}");
 }

@@ -3,8 +3,9 @@
 
 use super::context::RuleContext;
 use super::phrases::{INPUTS, name, quoted};
+use super::programs::TAKES_MANY;
 use crate::model::launch::Exec;
-use crate::patterns::words::Words;
+use crate::patterns::words::{Words, contains};
 
 /// The words of the command lines, without those that differ.
 pub(super) struct SharedLine {
@@ -15,6 +16,8 @@ pub(super) struct SharedLine {
     options: Vec<String>,
     /// Whether a word that differs is itself an option in some of the launches.
     pub(super) differs_in_options: bool,
+    /// Whether the words that differ are files.
+    are_files: bool,
 }
 
 impl SharedLine {
@@ -40,8 +43,15 @@ impl SharedLine {
             let line = as_written(exec);
             line.iter().enumerate().any(is_flag)
         });
+        let program = context.launch(*all.first()?).command.name;
+        let are_files = TAKES_MANY.contains(program)
+            || all.iter().all(|index| {
+                let line = context.launch(*index).execs.first().map(as_written).unwrap_or_default();
+                let mut own = line.iter().zip(&words).filter(|(_, shared)| shared.is_none());
+                own.all(|(word, _)| is_path(word))
+            });
         let words = words.into_iter().map(|word| word.map(name)).collect();
-        Some(SharedLine { words, options: options.into_iter().map(name).collect(), differs_in_options })
+        Some(SharedLine { are_files, words, options: options.into_iter().map(name).collect(), differs_in_options })
     }
 
     /// Iterates over the words. `None` where the launches differ.
@@ -51,6 +61,11 @@ impl SharedLine {
 
     pub(super) fn len(&self) -> usize {
         self.words.len()
+    }
+
+    /// Returns what the words that differ are called.
+    pub(super) fn input(&self) -> &'static str {
+        if self.are_files { "file" } else { "item" }
     }
 
     /// Returns how many words differ.
@@ -129,6 +144,14 @@ pub(super) fn as_written<'a>(exec: &Exec<'a>) -> Vec<&'a [u8]> {
 /// Returns the arguments as the parent wrote them, without the program.
 pub(super) fn arguments_of<'a>(exec: &Exec<'a>) -> Vec<&'a [u8]> {
     as_written(exec).into_iter().skip(1).collect()
+}
+
+/// Whether a word is a path or the name of a file, and no address.
+fn is_path(word: &[u8]) -> bool {
+    const DOMAINS: Words = Words("com de dev edu gov info io local net org");
+    let extension = word.iter().rposition(|byte| *byte == b'.').map_or(&b""[..], |dot| &word[dot + 1..]);
+    let has_extension = extension.first().is_some_and(u8::is_ascii_alphabetic) && !DOMAINS.contains(extension);
+    (has_extension || word.contains(&b'/')) && !contains(word, b"://")
 }
 
 fn is_flag(word: &[u8]) -> bool {

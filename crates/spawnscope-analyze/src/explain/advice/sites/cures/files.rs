@@ -142,10 +142,10 @@ fn takes_many(launcher: Launcher, program: &[u8], exec: &Exec<'_>) -> bool {
     }
 }
 
-/// Returns the lines of the fix for a launch with the arguments `argv`. `size` is the number of
-/// files per launch if xargs runs several launches in parallel. With several batches, each has its
-/// own options or destination.
-pub(super) fn snippet(key: &BatchKey, argv: &[Vec<u8>], size: usize, batches: usize) -> Vec<String> {
+/// Returns the lines of the fix for a launch with the arguments `argv`, of which one is an `input`,
+/// such as a file. `size` is their number per launch if xargs runs several launches in parallel.
+/// With several batches, each has its own options or destination.
+pub(super) fn snippet(key: &BatchKey, argv: &[Vec<u8>], input: &str, size: usize, batches: usize) -> Vec<String> {
     let file = argv.len().saturating_sub(if key.has_destination { 2 } else { 1 });
     let program = argv.first().map(|program| name(program)).unwrap_or_default();
     let (options, destination) = (join_words(argv.get(1..file)), join_words(argv.get(file + 1..)));
@@ -159,9 +159,9 @@ pub(super) fn snippet(key: &BatchKey, argv: &[Vec<u8>], size: usize, batches: us
     let without_file = format!("{program}{options}{target}");
     let (before, after) = calls(key.launcher, with_file, &without_file, size);
     let mut fix = vec![match (batches > 1, key.has_destination) {
-        (true, true) => "pass many files at once, with one launch for each directory:".to_owned(),
-        (true, false) => "pass many files at once, with one launch for the files of each kind:".to_owned(),
-        (false, _) => "pass many files at once:".to_owned(),
+        (true, true) => format!("pass many {input}s at once, with one launch for each directory:"),
+        (true, false) => format!("pass many {input}s at once, with one launch for the {input}s of each kind:"),
+        (false, _) => format!("pass many {input}s at once:"),
     }];
     fix.extend(replacement(&before, &after));
     if matches!(key.launcher, Launcher::Xargs { .. }) && key.has_destination {

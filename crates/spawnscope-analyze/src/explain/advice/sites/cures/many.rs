@@ -101,12 +101,13 @@ fn of_files(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let command = context.launch(all[0]).command.name;
     let changes =
         batches.iter().map(|batch| AppliedChange { change: Change::Batch(size as u32), launches: batch.clone() });
-    let finding = finding(context, site, MANY, " with one file each", all.clone())
+    let input = SharedLine::of(context, &all).map_or("file", |line| line.input());
+    let finding = finding(context, site, MANY, &format!(" with one {input} each"), all.clone())
         .evidence(format!("{} would do the same", launches(remaining)))
-        .fix_lines(files::snippet(&key, &context.example(&all), size, batches.len()))
+        .fix_lines(files::snippet(&key, &context.example(&all), input, size, batches.len()))
         .one_call(OneCall::Inputs)
         .limits(format!(
-            "{} then gets all files at once, with one combined output and one exit status; later steps must wait until the batch has finished",
+            "{} then gets all {input}s at once, with one combined output and one exit status; later steps must wait until the batch has finished",
             name(command)
         ));
     // The option cannot say which files belong together, so its batch size is the mean number of
@@ -147,7 +148,7 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     };
     let option = batch_option(context, (command, site.parent), subcommand, &all, MAX_BATCH);
     let line = shared_line(context, &all).filter(|line| line.ends_with_operand(TAKES_MANY.contains(command)));
-    let line = line.map(|line| line.with_inputs("FILES..."));
+    let line = line.map(|line| line.with_inputs(&format!("{}S...", line.input().to_uppercase())));
     let reader = program_of_reader(context, all[0]);
     let reader = reader.filter(|reader| AGGREGATES.contains(reader) && !is_for_reader).map(name);
     let finding = finding(context, site, MANY, &which, all)

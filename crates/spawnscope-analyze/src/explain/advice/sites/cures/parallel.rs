@@ -278,9 +278,9 @@ fn fix(context: &RuleContext<'_, '_>, own: &Option<String>, pairs: &[[u32; 2]], 
 
 /// Keeps the arguments that all launches share.
 fn shell_fix(line: Option<SharedLine>, program: &str, cpus: u32) -> Vec<String> {
-    let each = line.as_ref().and_then(SharedLine::for_each_input);
+    let each = line.as_ref().and_then(|line| Some((line.input().to_uppercase(), line.for_each_input()?)));
     let command = line.map_or_else(|| format!("{program} ..."), |line| line.with_inputs("..."));
-    let xargs = each.map(|each| format!("  printf '%s\\0' FILES... | xargs -0 -P{cpus} {each}"));
+    let xargs = each.map(|(input, each)| format!("  printf '%s\\0' {input}S... | xargs -0 -P{cpus} {each}"));
     let or = if xargs.is_some() { "or " } else { "" };
     let background = format!("  {or}{command} & in the loop, with `wait -n` while {cpus} of them run (bash 4.3)");
     xargs.into_iter().chain([background]).collect()
