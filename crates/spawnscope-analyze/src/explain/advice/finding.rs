@@ -8,9 +8,13 @@ use crate::explain::advice::edit::Edit;
 pub(crate) use crate::explain::advice::edit::OneCall;
 use crate::explain::advice::phrases::{INPUTS, OR_ALL};
 use crate::explain::advice::selection::options;
+use crate::explain::advice::tables::recipe;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
+
+/// Begins a line of a recipe that is a limit.
+const CAVEAT: &str = "caveat: ";
 
 /// A finding of a rule: launches that cost more than necessary, and a fix.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +112,16 @@ impl Finding {
     pub(super) fn fix_lines<Line: Into<String>>(mut self, lines: impl IntoIterator<Item = Line>) -> Finding {
         self.fix.extend(lines.into_iter().map(Into::into));
         self
+    }
+
+    /// Adds the lines of a recipe to the fix, and its caveats to the limits.
+    pub(super) fn recipe(mut self, key: &str, cases: &[&str], values: &[(&str, &str)]) -> Finding {
+        let is_limit = |line: &mut String| line.starts_with(CAVEAT);
+        let mut lines = recipe(key, cases, values);
+        let limits = lines.extract_if(.., is_limit).map(|line| line[CAVEAT.len()..].to_owned());
+        let limits = Some(self.limits).filter(|limits| !limits.is_empty()).into_iter().chain(limits);
+        self.limits = limits.collect::<Vec<_>>().join("; ");
+        self.fix_lines(lines)
     }
 
     /// Sets the edits that apply the fix.

@@ -36,10 +36,3 @@ pub(super) fn language(runtime: Runtime) -> &'static Language {
         Language { keep: "", without_shell: "", instead_of_syntax: "", parallel: "", wait: Vec::new() };
     NAMES.get(&format!("{runtime:?}")[..]).unwrap_or(&UNKNOWN)
 }
-
-/// Returns how a language launches without a copy of the page tables.
-pub(super) fn without_copying(runtime: Runtime) -> Vec<&'static str> {
-    let runtime = format!("{runtime:?}");
-    let of_runtime = rows(include_str!("copies.tsv")).filter(|[names, _]| names.split(' ').any(|name| name == runtime));
-    of_runtime.map(|[_, line]| line).collect()
-}

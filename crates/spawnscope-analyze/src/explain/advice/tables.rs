@@ -1,5 +1,5 @@
-//! Tables of what is known about programs and languages. A row has columns, separated by tabs;
-//! lines that begin with `#` or `@` are no rows.
+//! Tables of what is known about programs and languages, and of what findings say. A row has
+//! columns, separated by tabs; lines that begin with `#` or `@` are no rows.
 
 /// Returns the rows of a table. Missing columns are empty.
 pub(super) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = [&'static str; N]> {
@@ -7,6 +7,18 @@ pub(super) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = 
         let mut columns = row.split('\t');
         std::array::from_fn(|_| columns.next().unwrap_or_default())
     })
+}
+
+/// Returns the lines of a recipe (`recipes.tsv`) that hold in some cases. `values` are put in place
+/// of their names in braces.
+pub(super) fn recipe(key: &str, cases: &[&str], values: &[(&str, &str)]) -> Vec<String> {
+    let holds = |word: &str| word.strip_prefix('!').map_or_else(|| cases.contains(&word), |not| !cases.contains(&not));
+    let is_case = |when: &str| when.is_empty() || when.split(' ').any(|words| words.split('+').all(holds));
+    let filled = |text: &str| {
+        values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+    };
+    let own = rows(include_str!("recipes.tsv")).filter(|[of, when, _]| *of == key && is_case(when));
+    own.map(|[.., text]| filled(text)).collect()
 }
 
 /// Whether a row covers all options among these arguments. `options` are letters as for getopt: a

@@ -62,49 +62,20 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launc
     let captured = launches.iter().filter(|index| context.is_captured(**index)).count();
     let title = format!("{} forks {} without running a program", name(parent), times(count));
     let spent = time(context.spent_on(&launches));
+    let dialect = format!("{dialect:?}");
+    // Only forms that occur are of use.
+    let cases = [(true, &dialect[..]), (captured > 0, "captured"), (captured < count, "others")];
+    let cases: Vec<&str> = cases.into_iter().filter(|(holds, _)| *holds).map(|(_, case)| case).collect();
     Finding::modelled("bare-forks", title, launches)
-        .evidence(format!(
-            "{} that never exec and launch nothing take {spent} in all and do little work",
-            forks(count)
-        ))
+        .evidence(format!("{} that never exec and launch nothing take {spent} in all and do little work", forks(count)))
         .evidence(match captured {
             0 => "none of them is a `$( )`; they are parts of pipelines, or run in `( )`".to_owned(),
             _ if captured == count => "all of them are `$( )`".to_owned(),
-            _ => format!("{} of them are `$( )`; the others are parts of pipelines, or run in `( )`", units::count(captured as u64)),
+            _ => format!(
+                "{} of them are `$( )`; the others are parts of pipelines, or run in `( )`",
+                units::count(captured as u64)
+            ),
         })
-        .fix_lines(snippets(dialect, captured, count))
-        .limits(
-            "without a subshell, variables, `cd`, `exit` and traps affect the script itself; `$( )` removes newlines at the \
-             end, `printf -v` does not",
-        )
+        .recipe("bare-forks", &cases, &[])
         .predicted_as(context, Change::Remove)
-}
-
-/// Returns what replaces `$( )`, and what replaces other forks. Only forms that occur are of use.
-fn snippets(dialect: Dialect, captured: usize, count: usize) -> impl Iterator<Item = &'static str> {
-    const OF_FUNCTIONS: &str = "  x=$(function arg)         ->  function arg; x=$REPLY";
-    let of_captures: &[&str] = match dialect {
-        Dialect::Bash => &[
-            OF_FUNCTIONS,
-            "      if the function sets REPLY, or a variable through `declare -n`",
-            "  x=$(function arg)         ->  x=${ function arg; }   (bash 5.3)",
-            "  x=$(printf '%03d' \"$n\")   ->  printf -v x '%03d' \"$n\"",
-        ],
-        Dialect::Ksh | Dialect::Zsh => {
-            &[OF_FUNCTIONS, "  x=$(function arg)         ->  x=${ function arg; }   (ksh93, mksh)"]
-        }
-        Dialect::Posix => &[OF_FUNCTIONS, "  x=$(echo \"$y\")            ->  x=$y"],
-    };
-    let of_others: &[&str] = match dialect {
-        Dialect::Posix => &["  echo \"$x\" | program       ->  program <<EOF, with $x on the next line"],
-        _ => &[
-            "  echo \"$x\" | program       ->  program <<<\"$x\"",
-            "  echo \"$x\" | read -r a b   ->  read -r a b <<<\"$x\"",
-        ],
-    };
-    let of_captures = of_captures.iter().copied().filter(move |_| captured > 0);
-    let of_others = of_others.iter().copied().chain(["  ( ... )                   ->  { ...; }"]);
-    std::iter::once("do the work in the shell process itself:")
-        .chain(of_captures)
-        .chain(of_others.filter(move |_| captured < count))
 }

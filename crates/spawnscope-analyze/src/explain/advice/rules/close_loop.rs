@@ -32,16 +32,6 @@ fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
             time(candidate.max_saving),
         ))
         .with_example(context)
-        .fix("replace the loop with one call (needs Linux 5.11, or 5.9 without the flag; alternatively closefrom(3), glibc 2.34):")
-        .fix("  close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);")
-        .fix("with posix_spawn: `posix_spawn_file_actions_addclosefrom_np(&actions, 3)` (glibc 2.34)")
-        .fix("best: open everything with O_CLOEXEC (\"e\" in fopen, SOCK_CLOEXEC, pipe2), and close nothing")
-        .fix(
-            "Python: `close_fds=True` uses close_range since 3.10; before that, pass `close_fds=False`, since files that Python opens \
-             are not inherited anyway; in a preexec_fn, use `os.closerange(3, N)` instead of a loop of os.close",
-        )
-        .fix("if the program cannot be changed, lower the limit: `ulimit -n 1024`, `spawnscope accel --open-files 1024 -- CMD`, or \
-             `docker run --ulimit nofile=1024`")
-        .limits("descriptors that the child needs must be excluded; a lower limit also applies to the launched programs")
+        .recipe("close-loop", &[], &[])
         .predicted_by(Change::CloseRange, format!("--close-range=parent={parent}"))
 }

@@ -3,7 +3,6 @@
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
-use crate::explain::advice::languages::without_copying;
 use crate::explain::advice::phrases::{forks, name, time};
 use crate::explain::drift::{Drift, MemoryGrowth, Segment};
 use crate::patterns::runtimes::Runtime;
@@ -30,6 +29,7 @@ fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -
     launches.sort_unstable();
     let first = *launches.first()?;
     let program = name(program);
+    let runtime = format!("{:?}", Runtime::of_parent(forest, first));
     let title =
         format!("the memory of {program} grows while it launches children, and its launches become more expensive");
     let count = forks(launches.len());
@@ -46,37 +46,12 @@ fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -
             time(Nanos(growth.ns_per_mb.max(0.0) as u64)),
         ))
         .with_example(context)
-        .fix_lines(fix(Runtime::of_parent(forest, first)))
-        .limits(
-            "only the copies at each fork are counted, not other costs of the memory; if the program needs the memory, \
-             launch without copying instead",
-        )
+        .recipe("growing-parent", &[&runtime], &[])
+        .recipe(if runtime == "Shell" { "" } else { "without-copying" }, &[&runtime], &[])
         .predicted_by(Change::SteadyParent, format!("--steady-parent=parent={program}"));
     Some(finding)
 }
 
 fn cost_of(segment: Option<&Segment>) -> String {
     time(segment.map(|segment| segment.cost).unwrap_or_default())
-}
-
-/// Returns the lines of the fix: a tool that shows what grows, and how to launch without copying
-/// page tables.
-fn fix(runtime: Runtime) -> Vec<&'static str> {
-    let find_it = match runtime {
-        Runtime::Python => {
-            "find what grows: python3 -X tracemalloc, or memray run; typical causes: lists of results, unbounded caches"
-        }
-        Runtime::Java => "find what grows: compare two runs of jcmd PID GC.class_histogram",
-        Runtime::Node => "find what grows: compare two heap snapshots of node --inspect",
-        Runtime::Shell => {
-            "find what grows: a variable or array that the loop appends to; write to a file or a pipe instead"
-        }
-        _ => "find what grows: heaptrack PROGRAM, or valgrind --tool=massif PROGRAM",
-    };
-    let mut fix = vec![find_it];
-    if runtime != Runtime::Shell {
-        fix.push("or launch without copying page tables, so that the size of the parent does not matter");
-        fix.extend(without_copying(runtime));
-    }
-    fix
 }

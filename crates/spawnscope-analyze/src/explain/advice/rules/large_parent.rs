@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
-use crate::explain::advice::languages::without_copying;
 use crate::explain::advice::phrases::{forks, name, time};
 use crate::explain::advice::thresholds::Candidate;
 use crate::model::phases::Phase;
@@ -75,7 +74,7 @@ fn avoidable_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
     Finding::modelled("large-parent", title, candidate.launches)
         .evidence_lines(evidence)
         .with_example(context)
-        .fix_lines(without_copying(runtime))
+        .recipe("without-copying", &[&format!("{runtime:?}")], &[])
         .limits("work that the child does between fork and exec must move to options of the call or to a wrapper")
         .predicted_by(Change::Vfork, format!("--vfork=parent={parent}"))
 }
@@ -85,33 +84,19 @@ fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
     let runtime = Runtime::of_parent(context.forest(), candidate.launches[0]);
     let parent = name(candidate.name);
     let evidence = evidence(context, &candidate, small_fork_ns, runtime);
-    let without_huge_pages = match runtime {
-        Runtime::Shell => without_copying(runtime),
-        Runtime::Python => {
-            let fresh = "or the start method \"forkserver\" or \"spawn\": each worker then starts the program again, which took less than a fork";
-            let loads_quickly =
-                time_before(context, candidate.launches[0]) < context.median_phase(&candidate.launches, Phase::Create);
-            let keep = "keep the workers: one multiprocessing.Pool or ProcessPoolExecutor for all tasks, not a process for each";
-            [keep].into_iter().chain(loads_quickly.then_some(fresh)).collect()
-        }
-        _ => vec!["start the workers early, before the memory is allocated, and keep them"],
-    };
+    let created = context.median_phase(&candidate.launches, Phase::Create);
+    let loads_quickly = time_before(context, candidate.launches[0]) < created;
+    let cases = [
+        format!("{runtime:?}"),
+        if loads_quickly { "quick" } else { "slow" }.to_owned(),
+        if runtime.uses_malloc() { "malloc" } else { "" }.to_owned(),
+    ];
     let title = format!("{parent} forks while it uses a lot of memory, and each fork copies its page tables");
-    let malloc_setting =
-        runtime.uses_malloc().then_some("  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM   (glibc 2.35 and later)");
     Finding::modelled("large-parent-pages", title, candidate.launches)
         .evidence_lines(evidence)
         .with_example(context)
-        .fix_lines(without_huge_pages)
-        .fix("or put the memory in huge pages, whose page tables are 512 times smaller:")
-        .fix_lines(malloc_setting)
-        .fix("jemalloc: MALLOC_CONF=thp:always; memory that the program maps itself: madvise(start, length, MADV_HUGEPAGE)")
-        .fix("for all programs on the machine:")
-        .fix("  echo always > /sys/kernel/mm/transparent_hugepage/enabled")
-        .limits(
-            "writing to memory after a fork copies whole pages, which takes longer with huge pages; they need unfragmented \
-             memory, and waste memory that is used sparsely",
-        )
+        .recipe(if runtime == Runtime::Shell { "without-copying" } else { "" }, &["Shell"], &[])
+        .recipe("large-parent-pages", &cases.each_ref().map(String::as_str), &[])
         .predicted_by(Change::HugePages, format!("--huge-pages=parent={parent}"))
 }
 

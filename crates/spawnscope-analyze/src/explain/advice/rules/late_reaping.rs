@@ -93,9 +93,6 @@ fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
         .evidence(evidence)
         .with_example(context)
         .fix_lines(language(runtime).wait.iter().copied())
-        .limits(
-            "other work that the parent does at each poll must still be done; shorter sleeps detect the end sooner, at the cost of \
-             CPU time",
-        )
+        .recipe("late-reaping", &[], &[])
         .predicted_by(Change::ReapNow, format!("--reap-now=parent={parent}"))
 }

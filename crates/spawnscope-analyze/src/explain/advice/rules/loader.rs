@@ -61,7 +61,7 @@ fn search_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Fi
     let mut execs = all.iter().flat_map(|launch| &context.launch(*launch).execs);
     let lacks_cache = execs.any(|exec| exec.load_cache == Some(false));
     let file = context.launch(all[0]).execs.last().map_or(candidate.name, Exec::path);
-    let fix = search_fix(&name(file), lacks_cache);
+    let file = name(file);
     let evidence = format!(
         "in {} of {program}, the loader makes a median of {} failed lookups for {}; together, the lookups take {} of the {} of the load phase",
         launches(all.len()),
@@ -76,10 +76,7 @@ fn search_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Fi
         .evidence(evidence)
         .evidence_lines(lacks_cache.then(|| "its cache, /etc/ld.so.cache, could not be opened".to_owned()))
         .with_example(context)
-        .fix_lines(fix)
-        .limits(
-            "the time of failed lookups is estimated from their number; on a network file system each takes longer, and more is saved",
-        )
+        .recipe("loader-search", &[if lacks_cache { "uncached" } else { "" }], &[("file", &file)])
         .predicted_by(Change::NoSearch, format!("--no-search={program}"))
 }
 
@@ -89,19 +86,4 @@ fn sum_over_execs<T: Sum>(launch: &Launch<'_>, value: impl Fn(&Exec<'_>) -> T) -
 
 fn libraries_text(count: Option<f64>) -> String {
     units::counted(count.unwrap_or_default() as u64, "library", "libraries")
-}
-
-fn search_fix(file: &str, lacks_cache: bool) -> impl Iterator<Item = String> + use<> {
-    let cache = lacks_cache
-        .then(|| "create the cache: run `ldconfig` as root, or in the image that the program runs in".to_owned());
-    cache.into_iter().chain([
-        "list the directories that it searches:".to_owned(),
-        format!("  LD_DEBUG=libs {file} 2>&1 | grep 'trying file'"),
-        "unset LD_LIBRARY_PATH if it is not needed, or put the directory with the libraries first".to_owned(),
-        "system-wide: add the directory to /etc/ld.so.conf.d/ and run `ldconfig`, instead of setting LD_LIBRARY_PATH".to_owned(),
-        "check the search list of the program (RPATH, RUNPATH); `patchelf --shrink-rpath FILE` shortens it; with Nix and Spack, \
-         `shrinkwrap` replaces each library name with its full path:"
-            .to_owned(),
-        format!("  readelf -d {file} | grep -E 'RPATH|RUNPATH'"),
-    ])
 }

@@ -50,54 +50,11 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
         )
     });
     let generator = all.iter().find_map(|index| Generator::of(forest, *index as usize));
+    let generator = generator.map_or("own".to_owned(), |generator| format!("{generator:?}"));
     Finding::modelled("make-recursive", title, all)
         .evidence(spent)
         .evidence_lines(idle_evidence)
         .with_example(context)
-        .fix_lines(fix(generator, !idle.is_empty()))
-        .limits(limits(generator))
+        .recipe("make-recursive", &[&generator, if idle.is_empty() { "" } else { "idle" }], &[])
         .predicted_by(Change::InProcess, option("--in-process", program, parent))
-}
-
-fn fix(generator: Option<Generator>, has_idle: bool) -> Vec<&'static str> {
-    match generator {
-        Some(Generator::CMake) => {
-            vec!["generate for ninja, which builds all targets in one process:", "  cmake -G Ninja"]
-        }
-        Some(Generator::Automake) => vec![
-            "describe all directories in one Makefile.am, without SUBDIRS:",
-            "  AUTOMAKE_OPTIONS = subdir-objects",
-            "  include dir/local.mk             # in it, write %D% for its directory",
-        ],
-        None => {
-            let mut fix = vec![
-                "build all directories with one make, whose makefile includes theirs:",
-                "  include a/module.mk b/module.mk      # with names relative to the top directory, such as a/x.o",
-            ];
-            if has_idle {
-                fix.extend([
-                    "or skip directories that are up to date, by prerequisites instead of .PHONY:",
-                    "  a/lib.a: $(wildcard a/*.[ch]) ; +$(MAKE) -C a",
-                ]);
-            }
-            fix.extend([
-                "or at least let `make -j` run them side by side, with a target for each instead of a loop in a recipe:",
-                "  $(DIRS): ; +$(MAKE) -C $@            # `$(MAKE)` and `+` pass -j on",
-            ]);
-            fix
-        }
-    }
-}
-
-fn limits(generator: Option<Generator>) -> &'static str {
-    match generator {
-        Some(Generator::CMake) => "scripts that call make must call ninja, or `cmake --build`",
-        Some(Generator::Automake) => {
-            "running make in a single directory no longer works; names of variables must differ between directories"
-        }
-        None => {
-            "names of targets and variables must then differ between directories; the prediction removes the launches of \
-             these makes, but not their work"
-        }
-    }
 }

@@ -47,18 +47,6 @@ fn count_with_syntax(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
     with_syntax.count()
 }
 
-/// Returns the lines of the fix for a shell in the arguments of `find` or `xargs`.
-fn without_shell_in_arguments(parent: &[u8]) -> Vec<String> {
-    let lines = [
-        "write the command itself, without `sh -c` and its quotes:",
-        match parent {
-            b"find" | b"gfind" => "  find ... -exec PROGRAM {} +     with + instead of \\; if it takes many files",
-            _ => "  xargs PROGRAM     without -I and -n1 if it takes many files",
-        },
-    ];
-    lines.map(str::to_owned).to_vec()
-}
-
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Finding {
     let runtime = Runtime::of_parent(context.forest(), all[0]);
     let with_syntax = count_with_syntax(context, &all);
@@ -72,28 +60,25 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
         let some = units::counted(with_syntax as u64, "command has", "commands have");
         format!("{some} redirections, variables or a directory, which options of the call can replace")
     });
-    let replacing =
-        if with_syntax > 0 { Some(language(runtime).instead_of_syntax).filter(|text| !text.is_empty()) } else { None };
+    let language = language(runtime);
     let is_per_file = is_per_file_launcher(parent);
-    // Go makes system calls without libc, so a preloaded library cannot intercept them.
-    let accelerated = (with_syntax < all.len() && runtime != Runtime::Go && !is_per_file)
-        .then_some("if the program cannot be changed: `spawnscope accel -- CMD` skips the shell of a plain command");
+    let parent_name = name(parent);
+    let cases = [
+        if is_per_file { "files" } else { "" },
+        if is_per_file { &parent_name } else { "" },
+        if with_syntax > 0 && !language.instead_of_syntax.is_empty() { "syntax" } else { "" },
+        // Go makes system calls without libc, so a preloaded library cannot intercept them.
+        if with_syntax < all.len() && runtime != Runtime::Go && !is_per_file { "accel" } else { "" },
+    ];
+    let values = [
+        ("without_shell", language.without_shell),
+        ("syntax", language.instead_of_syntax),
+        ("limit", WITHOUT_SHELL_LIMIT),
+    ];
     Finding::modelled("needless-shell", format!("{} starts programs through an unnecessary shell", name(parent)), all)
         .evidence(evidence)
         .evidence_lines(syntax)
         .with_example(context)
-        .fix_lines(if is_per_file {
-            without_shell_in_arguments(parent)
-        } else {
-            vec![
-                "start the program directly, with its arguments as a list:".to_owned(),
-                format!("  {}", language(runtime).without_shell),
-            ]
-        })
-        .fix_lines(replacing.map(|text| format!("  {text}")))
-        .fix_lines(accelerated)
-        .limits(format!(
-            "commands with pipes, expansions, wildcards or several steps still need a shell; {WITHOUT_SHELL_LIMIT}"
-        ))
+        .recipe("needless-shell", &cases, &values)
         .predicted_by(Change::NoShell, quoted(&format!("--no-shell=parent={}", literal(parent))))
 }

@@ -52,30 +52,22 @@ fn finding(context: &RuleContext<'_, '_>, is_nested: bool, all: Vec<u32>) -> Opt
         time(context.spent_on(&all)),
         time(own),
     );
+    let command = call.command.map(|command| abridged(&name(command), MAX_COMMAND)).unwrap_or_default();
+    let script = call.script().map(name);
+    // A package's scripts have its programs in their PATH.
+    let directory = if is_nested || script.is_some() { "" } else { "node_modules/.bin/" };
+    let cases = [if call.command.is_some() { "command" } else { "" }, if script.is_some() { "script" } else { "" }];
+    let values = [
+        ("typed", &abridged(&format!("{runner} {}", name(&call.arguments.join(&b' '))), MAX_COMMAND)[..]),
+        ("runner", runner),
+        ("directory", directory),
+        ("script", script.as_deref().unwrap_or_default()),
+        ("command", &command),
+    ];
     let finding = Finding::measured("package-script", title, all)
         .evidence(evidence)
         .with_example(context)
-        .fix_lines(instructions(&call, is_nested))
-        .limits(format!(
-            "{runner} also prints the command unless it is silent, sets npm_* variables, and may run pre and post scripts (`prelint`); a direct \
-             command and `node --run` do not"
-        ))
+        .recipe("package-script", &cases, &values)
         .predicted_as(context, Change::Direct);
     Some(finding)
-}
-
-/// Returns the fix, with the first call as its example.
-fn instructions(call: &ScriptCall<'_>, is_nested: bool) -> Vec<String> {
-    let runner = call.runner;
-    let typed = format!("{runner} {}", name(&call.arguments.join(&b' ')));
-    let command = call.command.map(|command| abridged(&name(command), MAX_COMMAND));
-    // A package's scripts have its programs in their PATH.
-    let directory = if is_nested || call.script().is_some() { "" } else { "node_modules/.bin/" };
-    let example = command.map(|command| format!("  {}  ->  {directory}{command}", abridged(&typed, MAX_COMMAND)));
-    let by_node = call.script().map(|script| {
-        let script = name(script);
-        [format!("or let Node run the script, without {runner} (Node 22 and later):"), format!("  node --run {script}")]
-    });
-    let direct = format!("call the command directly, without {runner}:");
-    [direct].into_iter().chain(example).chain(by_node.into_iter().flatten()).collect()
 }

@@ -52,14 +52,16 @@ fn finding(
         .into_iter()
         .map(|(count, parent)| format!("{} ({})", name(parent), units::count(count)))
         .collect();
-    let found = most_frequent(programs.values().copied());
+    let found: Vec<String> =
+        most_frequent(programs.values().copied()).into_iter().map(|(_, path)| name(path)).collect();
+    let directories = searches.directories.iter().take(MAX_NAMED);
+    let directories: Vec<String> = directories.map(|directory| name(&directory.name)).collect();
     let title = format!("{} search PATH directories that lack the program", launches(searching.len()));
     Finding::measured("path-search", title, searching)
         .fixed_elsewhere()
         .evidence_lines(evidence(searches, &parents))
         .with_example(context)
-        .fix_lines(instructions(searches, &found))
-        .limits("only the time of the failed execs is saved")
+        .recipe("path-search", &[], &[("programs", &found.join(", ")), ("directories", &directories.join(", "))])
         .predicted_by(Change::Absolute, "--absolute='*'")
 }
 
@@ -86,20 +88,5 @@ fn evidence(searches: &PathSearches, parents: &[String]) -> Vec<String> {
             directories.join(", ")
         ),
         format!("launched by: {}", parents.join(", ")),
-    ]
-}
-
-fn instructions(searches: &PathSearches, found: &[(u64, &[u8])]) -> [String; 4] {
-    let programs: Vec<String> = found.iter().map(|(_, path)| name(path)).collect();
-    let directories = searches.directories.iter().take(MAX_NAMED);
-    let directories: Vec<String> = directories.map(|directory| name(&directory.name)).collect();
-    [
-        format!("launch the program by its path: {}", programs.join(", ")),
-        format!(
-            "or put its directory first in PATH, and remove directories in which no program is found: {}",
-            directories.join(", ")
-        ),
-        "or search once, outside the loop:".to_owned(),
-        "  shell: prog=$(command -v prog)   Python: shutil.which(\"prog\")   xargs, env: give the path".to_owned(),
     ]
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
-use crate::explain::advice::phrases::{launches, name, replacement, time, times};
+use crate::explain::advice::phrases::{launches, name, time, times};
 use crate::explain::advice::thresholds::longest_frequent_groups;
 use crate::model::launch::Exec;
 use crate::patterns::pipeline::overlap;
@@ -15,25 +15,15 @@ use crate::predict::whatif::changes::Change;
 const MAX_FINDINGS: usize = 3;
 const GREPS: [&[u8]; 3] = [b"egrep", b"fgrep", b"grep"];
 
-/// How a program in a pipeline can be replaced by its neighbour.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Replacement {
-    /// Whether the replaced program is the first of the two.
-    is_first: bool,
-    /// The pipeline as written.
-    before: &'static str,
-    /// The pipeline without the replaced program.
-    after: &'static str,
-    /// How the replacement behaves differently. May be empty.
-    limits: &'static str,
-}
+/// A program of a pipeline that its neighbour can replace, and whether it is the first of the two.
+type Needless = (&'static str, bool);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut by_form: BTreeMap<(&[u8], Replacement), BTreeSet<u32>> = BTreeMap::new();
+    let mut by_form: BTreeMap<(&[u8], Needless), BTreeSet<u32>> = BTreeMap::new();
     for parent in 0..context.forest().launches.len() {
         for pair in context.forest().children(parent).windows(2) {
             if let Some(form) = replacement_of(context, pair[0], pair[1]) {
-                let launch = pair[usize::from(!form.is_first)] as u32;
+                let launch = pair[usize::from(!form.1)] as u32;
                 by_form.entry((context.launch(launch).birth_command.name, form)).or_default().insert(launch);
             }
         }
@@ -43,8 +33,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     groups.map(|((parent, form), all)| finding(context, parent, form, all)).collect()
 }
 
-/// Returns the replacement for one of two neighbours in a pipeline of a shell.
-fn replacement_of(context: &RuleContext<'_, '_>, first: usize, second: usize) -> Option<Replacement> {
+/// Returns which of two neighbours in a pipeline of a shell is needless.
+fn replacement_of(context: &RuleContext<'_, '_>, first: usize, second: usize) -> Option<Needless> {
     let forest = context.forest();
     let ([writer], [reader]) = (&forest.launches[first].execs[..], &forest.launches[second].execs[..]) else {
         return None;
@@ -56,29 +46,17 @@ fn replacement_of(context: &RuleContext<'_, '_>, first: usize, second: usize) ->
     let (writer_words, reader_words) = (words(writer), words(reader));
     let counts_lines = reader_words == (vec![b"-l"], 0);
     let has_no_options = writer_words.0.is_empty();
-    let (is_first, before, after, limits) = match (writer.program_name(), reader.program_name()) {
+    let needless = match (writer.program_name(), reader.program_name()) {
         (b"cat", reader) if has_no_options && writer_words.1 == 1 && reads_input(reader, &reader_words) => {
-            (true, "cat \"$f\" | PROGRAM", "PROGRAM <\"$f\"", "")
+            ("cat", true)
         }
-        (writer, b"wc") if GREPS.contains(&writer) && counts_lines && has_no_options => (
-            false,
-            "grep PATTERN | wc -l",
-            "grep -c PATTERN",
-            "on some systems, wc pads its number; the exit status of grep becomes that of the pipeline",
-        ),
+        (writer, b"wc") if GREPS.contains(&writer) && counts_lines && has_no_options => ("wc", false),
         // With -f, -k or -n, `sort -u` drops lines with equal keys, and uniq only equal lines.
-        (b"sort", b"uniq") if has_no_options && reader_words == (Vec::new(), 0) => {
-            (false, "sort | uniq", "sort -u", "")
-        }
-        (writer, b"awk" | b"mawk" | b"gawk") if GREPS.contains(&writer) && has_no_options => (
-            true,
-            "grep PATTERN | awk '{...}'",
-            "awk '/PATTERN/ {...}'",
-            "awk uses extended regular expressions, and needs a backslash before a slash in the pattern",
-        ),
+        (b"sort", b"uniq") if has_no_options && reader_words == (Vec::new(), 0) => ("uniq", false),
+        (writer, b"awk" | b"mawk" | b"gawk") if GREPS.contains(&writer) && has_no_options => ("grep", true),
         _ => return None,
     };
-    overlap(forest, first, second).then_some(Replacement { is_first, before, after, limits })
+    overlap(forest, first, second).then_some(needless)
 }
 
 /// Returns the options of a program, and the number of its other words.
@@ -101,7 +79,7 @@ fn reads_input(program: &[u8], (options, operands): &(Vec<&[u8]>, usize)) -> boo
     *operands <= other_operands
 }
 
-fn finding(context: &RuleContext<'_, '_>, parent: &[u8], form: Replacement, all: Vec<u32>) -> Finding {
+fn finding(context: &RuleContext<'_, '_>, parent: &[u8], (form, _): Needless, all: Vec<u32>) -> Finding {
     let program = name(context.launch(all[0]).command.name);
     let count = times(all.len());
     let title = format!("{} launches {program} {count} in pipelines that do not need it", name(parent));
@@ -109,8 +87,6 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], form: Replacement, all:
     Finding::modelled("pipeline", title, all)
         .evidence(evidence)
         .with_example(context)
-        .fix("let the other program of the pipeline do it:")
-        .fix_lines(replacement(form.before, form.after))
-        .limits(form.limits)
+        .recipe("pipeline", &[form], &[])
         .predicted_as(context, Change::Remove)
 }

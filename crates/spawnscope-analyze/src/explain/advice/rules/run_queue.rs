@@ -42,26 +42,16 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     if replay.unchanged.since(replay.with_cpus(more)) < context.share_of_wall(MIN_SHARE) {
         return Vec::new();
     }
-    let (title, fix) = title_and_fix(cpus, of_machine, more);
+    let title = match cpus < of_machine {
+        true => format!("the command may use only {cpus} of {of_machine} CPUs, and needs more"),
+        false => format!("{} oversubscribed", units::counted(u64::from(cpus), "CPU is", "CPUs are")),
+    };
+    let values = [("more", &more.to_string()[..]), ("cpus", &cpus.to_string())];
     vec![
         finding(context, title, launches, waited, threads)
-            .fix(fix)
-            .fix_lines(others(cpus))
+            .recipe("run-queue", &[if cpus < of_machine { "limited" } else { "" }], &values)
             .predicted_by(Change::Cpus(more), format!("--cpus={more}")),
     ]
-}
-
-fn title_and_fix(cpus: u32, of_machine: u32, more: u32) -> (String, String) {
-    if cpus < of_machine {
-        let title = format!("the command may use only {cpus} of {of_machine} CPUs, and needs more");
-        let fix = format!(
-            "allow the command {more} CPUs: look for taskset, cpusets, and the limit of its container or service \
-             (`cpu.max`, `--cpus`)"
-        );
-        return (title, fix);
-    }
-    let are = units::counted(u64::from(cpus), "CPU is", "CPUs are");
-    (format!("{are} oversubscribed"), format!("use a machine with {more} CPUs"))
 }
 
 fn finding(context: &RuleContext<'_, '_>, title: String, launches: Vec<u32>, waited: Nanos, threads: f64) -> Finding {
@@ -80,17 +70,6 @@ fn finding(context: &RuleContext<'_, '_>, title: String, launches: Vec<u32>, wai
         .fixed_elsewhere()
         .evidence(evidence)
         .evidence(format!("on average {threads:.1} threads were running or runnable"))
-        .limits(
-            "the prediction ignores contention for memory, disks and locks, which may limit the saving; it assumes that other \
-             processes use as many CPUs as before",
-        )
-}
-
-fn others(cpus: u32) -> [String; 2] {
-    [
-        "run other work on this machine at another time; use `nice` for work that nothing waits for".to_owned(),
-        format!("fewer concurrent processes (-j{cpus}) use less memory, but save no wall time by themselves"),
-    ]
 }
 
 /// Returns the average number of running and runnable threads.

@@ -46,60 +46,30 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 fn finding(context: &RuleContext<'_, '_>, caller: &[u8], words: &[&[u8]], all: Vec<u32>) -> Option<Finding> {
     let (program, command, call) = (name(words.first()?), *words.get(1)?, name(&words.join(&b' ')));
     let is_manager = direct_manager_call(context.launch(all[0])).is_some();
-    let (rule, fix, limits) = match command {
-        _ if COMPLETIONS.contains(&command) || !is_manager || INIT.contains(&command) => {
-            let rule = if is_manager { "version-manager" } else { "shell-code" };
-            let (fix, limits) = saved(&program, command, &call);
-            (rule, fix, limits)
-        }
-        b"rehash" => (
-            "version-manager",
-            vec![
-                format!("omit it: {program} updates its shims itself when it installs a version"),
-                format!("  {program} init -  ->  {program} init - --no-rehash"),
-            ],
-            format!("programs installed by pip, gem or npm have no shim until the next `{program} rehash`"),
-        ),
-        b"which" | b"whence" | b"where" | b"root" | b"prefix" | b"version" | b"version-name" | b"current" => (
-            "version-manager",
-            vec!["call it once, and keep the result in a variable".to_owned()],
-            "the result differs in a directory that requests another version (.python-version, .tool-versions)"
-                .to_owned(),
-        ),
-        _ => return None,
+    let is_completion = COMPLETIONS.contains(&command);
+    let prints_code = is_completion || !is_manager || INIT.contains(&command);
+    let (key, case) = match prints_code {
+        true => ("shell-code", if is_completion { "completion" } else { "" }.to_owned()),
+        false => ("version-manager", name(command)),
+    };
+    let purpose = match command {
+        _ if is_completion => "completion".to_owned(),
+        _ if INIT.contains(&command) => name(command),
+        _ => "init".to_owned(),
     };
     let spent = time(context.spent_on(&all));
     let (times, evidence) = match all.len() {
         1 => ("once".to_owned(), format!("it takes {spent}, and its result is the same each time")),
         count => (times(count), format!("{} take {spent} in all, with the same result each time", launches(count))),
     };
+    let rule = if is_manager { "version-manager" } else { "shell-code" };
     let finding = Finding::measured(rule, format!("{} calls `{call}` {times}", name(caller)), all)
         .fixed_elsewhere()
         .evidence(evidence)
-        .fix_lines(fix)
-        .limits(limits)
+        .recipe(key, &[&case], &[("program", &program), ("call", &call), ("purpose", &purpose)])
         .predicted_as(context, Change::Remove);
-    Some(finding)
-}
-
-/// Returns the fix for a call that prints code for the shell, and its limits.
-fn saved(program: &str, command: &[u8], call: &str) -> (Vec<String>, String) {
-    let is_completion = COMPLETIONS.contains(&command);
-    let purpose = match command {
-        _ if is_completion => "completion".to_owned(),
-        _ if INIT.contains(&command) => name(command),
-        _ => "init".to_owned(),
-    };
-    let mut fix = vec![
-        "save its output in a file, and source that file:".to_owned(),
-        format!("  {call} >~/.{program}-{purpose}.sh"),
-        format!("  eval \"$({call})\"  ->  . ~/.{program}-{purpose}.sh"),
-    ];
-    if is_completion {
-        fix.push("or let bash-completion load it on first use:".to_owned());
-        fix.push(format!("  {call} >~/.local/share/bash-completion/completions/{program}"));
-    }
-    (fix, format!("the file must be written again after each update of {program}"))
+    // Other commands change something.
+    (!finding.fix.is_empty()).then_some(finding)
 }
 
 /// Whether a program prints code for a shell that is the same each time.

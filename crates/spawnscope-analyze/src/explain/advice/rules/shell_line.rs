@@ -111,7 +111,7 @@ fn finding(context: &RuleContext<'_, '_>, all: Vec<u32>) -> Option<Finding> {
         .with_example(context)
         .fix_lines(fix)
         .fix_lines(general)
-        .limits("the replacement keeps newlines at the end of a text, whereas `$( )` removes them; filters handle each line by itself")
+        .recipe("shell-line", &[], &[])
         .predicted_with(context, changes);
     Some(finding)
 }

@@ -179,6 +179,7 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
     let before = time(sum(&all, |index| before_real(context, index)));
     let caller = chain.caller.filter(|_| chain.is_last_command());
     let is_launched = context.launch(all[0]).execs.len() == 1;
+    let kind = format!("{:?}", chain.kind);
     let in_process = if is_launched { "" } else { " of execs in one process" };
     Finding::measured("shims", title, all)
         .fixed_elsewhere()
@@ -191,8 +192,8 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
             )
         }))
         .with_example(context)
-        .fix_lines(instructions(chain, &real, is_launched))
-        .limits(limits(chain.kind))
+        // A wrapper that execs the program already saves that process.
+        .recipe("shims", &[&kind, if is_launched { "launched" } else { "" }], &[("real", &real)])
         .predicted_by(Change::Direct, option)
 }
 
@@ -236,17 +237,6 @@ fn times(chain: &Chain<'_>, count: usize) -> String {
     }
 }
 
-fn limits(kind: Link) -> &'static str {
-    match kind {
-        Link::Env => "env also ensures that the program runs, and not a shell builtin of the same name",
-        Link::EnvLine => "the path of the interpreter is then fixed; other machines may have it elsewhere",
-        Link::Namesake | Link::VersionManager => {
-            "the version is then fixed: files that the shim reads (.tool-versions, a toolchain file) have no effect"
-        }
-        Link::Wrapper => "the caller must then set what the wrapper sets (environment, arguments, limits)",
-    }
-}
-
 /// Returns the time from the first exec of the chain until the exec or the launch of the real
 /// program.
 fn before_real(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
@@ -257,23 +247,4 @@ fn before_real(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
         execs => execs.last().and_then(|exec| exec.enter.get()),
     };
     first.zip(real).map(|(first, real)| real.since(first)).unwrap_or_default()
-}
-
-fn instructions(chain: &Chain<'_>, real: &str, is_launched: bool) -> Vec<String> {
-    match chain.kind {
-        Link::Env => vec![format!("run the program without env: {real}")],
-        Link::EnvLine => vec![format!("give the path of the interpreter in the first line of the script: #!{real}")],
-        Link::Namesake | Link::VersionManager => vec![
-            format!("run the program directly: {real}"),
-            "  find its path with: pyenv which, rbenv which, asdf which, mise which, rustup which".to_owned(),
-            "  or put its directory before the shims in the PATH of the script".to_owned(),
-        ],
-        Link::Wrapper => {
-            let directly = format!("run the program directly, with the arguments that the wrapper adds: {real}");
-            // A wrapper that execs the program already saves that process.
-            let exec =
-                is_launched.then(|| "  or end the wrapper with `exec PROGRAM ...`, which saves one process".to_owned());
-            [directly].into_iter().chain(exec).collect()
-        }
-    }
 }

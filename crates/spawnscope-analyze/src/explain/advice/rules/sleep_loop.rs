@@ -76,7 +76,6 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
     // Without a known event, nothing shows when the sleep could have ended.
     let is_unknown = late.is_empty() && holds_the_wall(context, &all);
     let change = if is_unknown { Change::Remove } else { Change::WakeInTime };
-    let limits = if is_unknown { UNKNOWN_LIMITS } else { LIMITS };
     let does = if is_unknown { "pauses" } else { "polls" };
     let title = format!("{} {does}: {} x sleep {}", name(parent), units::count(all.len() as u64), name(pause));
     let runtime = Runtime::of_parent(context.forest(), first_launch_by(context, parent));
@@ -85,8 +84,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
         .evidence(format!("it sleeps for {} in all", time(slept)))
         .evidence_lines(late_evidence)
         .with_example(context)
-        .fix_lines(fix(runtime, is_unknown))
-        .limits(limits)
+        .recipe(RULE, &[&format!("{runtime:?}"), if is_unknown { "unknown" } else { "" }], &[])
         .predicted_by(change, "");
     Finding { is_at_most: is_unknown, is_guess: is_interval, ..finding }
 }
@@ -105,33 +103,8 @@ fn is_between_work(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     rounds.filter(does_work).count() * 2 >= all.len()
 }
 
-const LIMITS: &str =
-    "the event itself takes as long as before: only the rest of the last sleep is saved, half a pause on average";
-const UNKNOWN_LIMITS: &str = "the recording does not show what the script waits for: without any pause, an event would still take its own time, \
-     and pauses that set the pace of a script, such as the interval of a monitor, stay";
-
 /// Returns the first launch by a program of this name.
 fn first_launch_by(context: &RuleContext<'_, '_>, parent: &[u8]) -> u32 {
     let mut launched = context.launched();
     launched.find(|(_, launch)| launch.birth_command.name == parent).map_or(0, |(index, _)| index)
-}
-
-fn fix(runtime: Runtime, is_unknown: bool) -> Vec<&'static str> {
-    let mut fix = vec![if is_unknown {
-        "if it waits for an event, wait for that instead:"
-    } else {
-        "wait for the event instead:"
-    }];
-    fix.extend(match runtime {
-        Runtime::Shell => &[
-            "  wait \"$pid\"; wait -n for the first of several   (a child of the script)",
-            "  tail --pid=\"$pid\" -f /dev/null; waitpid \"$pid\"   (util-linux; any process)",
-        ][..],
-        _ => &["  wait for the process itself, or poll() on pidfd_open(pid, 0)"][..],
-    });
-    fix.extend([
-        "  inotifywait -e create,close_write DIRECTORY   (a file appears)",
-        "  systemctl start --wait; docker wait; kubectl wait; pg_isready and curl --retry-connrefused   (a service is ready)",
-    ]);
-    fix
 }

@@ -55,9 +55,6 @@ fn finding(context: &RuleContext<'_, '_>, firsts: &[(u32, f64, f64)], first: f64
         ))
         .with_example(context)
         .fix_lines(products::fix(&["syspolicyd".to_owned()]))
-        .limits(
-            "what such a terminal starts is not checked before its first run: malware among it is not stopped. The log has no \
-             scans, so a file that had to be read from the disk looks the same: `spawnscope import --scans` tells them apart",
-        )
+        .recipe("scanner-terminal", &[], &[])
         .predicted_by(Change::Replace((later / first * 1_000.0) as u32), "")
 }

@@ -42,10 +42,7 @@ fn finding(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos) -> Find
         .evidence_lines(evidence)
         .with_example(context)
         .fix_lines(products::fix(&daemons))
-        .limits(
-            "excluded files are not checked when they are opened or executed: malware among them is not stopped. A narrow \
-             exclusion achieves only part of the predicted saving, which covers all waits",
-        )
+        .recipe("scanner", &[], &[])
         .predicted_by(Change::NoScan, "--no-scan")
 }
 
