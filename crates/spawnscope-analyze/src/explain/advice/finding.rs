@@ -102,12 +102,6 @@ impl Finding {
         self
     }
 
-    /// Adds a line to the fix.
-    pub(super) fn fix(mut self, line: impl Into<String>) -> Finding {
-        self.fix.push(line.into());
-        self
-    }
-
     /// Adds any number of lines to the fix.
     pub(super) fn fix_lines<Line: Into<String>>(mut self, lines: impl IntoIterator<Item = Line>) -> Finding {
         self.fix.extend(lines.into_iter().map(Into::into));

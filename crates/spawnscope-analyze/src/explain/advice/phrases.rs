@@ -17,8 +17,6 @@ pub(super) const WITHOUT_SHELL_LIMIT: &str =
 /// The limit of a variable of make that is evaluated once.
 pub(super) const EVALUATED_LIMIT: &str =
     "the command then runs even if no target needs it, and does not see files that the build makes later";
-/// The limit of work that a program does itself.
-pub(super) const OWN_WORK_LIMIT: &str = "the parent may not be able to do this itself; the prediction keeps the work, without the launches and their start-up";
 pub(super) const VARIABLE_LIMIT: &str =
     "only for the text of a variable; read files and the output of other programs into a variable first";
 pub(super) const ONE_LINE_LIMIT: &str = "only for text of one line: the program handles each line separately";

@@ -110,24 +110,6 @@ impl Together {
         }
     }
 
-    /// Returns how to ask, for the reader.
-    pub(super) fn form(self, is_in_shell: bool) -> Vec<String> {
-        let command = match self {
-            Together::Jq => "jq -r '.a, .b' FILE",
-            Together::Format(_) => "date '+%Y%n%m'",
-            Together::Options => "git log -1 --format='%s%n%an' COMMIT",
-        };
-        match (self, is_in_shell) {
-            (Together::Jq, true) => {
-                vec![r#"  answers=$(jq -r '@sh "a=\(.a) b=\(.b)"' FILE); eval "$answers""#.to_owned()]
-            }
-            (_, true) => {
-                vec!["  { read -r a; read -r b; } <<END".to_owned(), format!("  $({command})"), "  END".to_owned()]
-            }
-            (_, false) => vec![format!("  {command}   prints each answer on a line of its own")],
-        }
-    }
-
     /// Returns one argument (or several) that asks all questions. `None` unless each certainly has
     /// one line of text as its answer or, for jq, one value.
     pub(super) fn join(self, questions: &[Vec<u8>], variables: &[String]) -> Option<String> {

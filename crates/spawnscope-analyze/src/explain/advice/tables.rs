@@ -10,9 +10,12 @@ pub(super) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = 
 }
 
 /// Returns the lines of a recipe (`recipes.tsv`) that hold in some cases. `values` are put in place
-/// of their names in braces.
+/// of their names in braces; one that is not empty is a case, too.
 pub(super) fn recipe(key: &str, cases: &[&str], values: &[(&str, &str)]) -> Vec<String> {
-    let holds = |word: &str| word.strip_prefix('!').map_or_else(|| cases.contains(&word), |not| !cases.contains(&not));
+    let is_known = |case: &str| {
+        cases.iter().any(|each| *each == case) || values.iter().any(|(name, value)| *name == case && !value.is_empty())
+    };
+    let holds = |word: &str| word.strip_prefix('!').map_or_else(|| is_known(word), |not| !is_known(not));
     let is_case = |when: &str| when.is_empty() || when.split(' ').any(|words| words.split('+').all(holds));
     let filled = |text: &str| {
         values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
@@ -46,7 +49,36 @@ fn is_group(options: &[u8], letters: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
+
+    #[test]
+    fn a_recipe_has_the_lines_of_its_cases_with_values() {
+        let lines = |cases: &[&str]| recipe("make-recursive", cases, &[]).len();
+        assert_eq!([lines(&["own", ""]), lines(&["own", "idle"]), lines(&["CMake", "idle"])], [5, 7, 3]);
+        let shim = recipe("shims", &["Wrapper"], &[("real", "/opt/tool")]);
+        assert_eq!(shim.len(), 2, "{shim:?}");
+        assert!(shim[0].ends_with("the wrapper adds: /opt/tool"), "{shim:?}");
+        let of_python = recipe("growing-parent", &["Python"], &[]);
+        assert!(of_python[0].contains("tracemalloc") && of_python.len() == 3, "{of_python:?}");
+    }
+
+    /// A recipe whose key is written in another way would be silently empty.
+    #[test]
+    fn each_key_of_a_recipe_is_in_the_code() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/explain/advice");
+        let mut code = String::new();
+        for part in ["rules", "rules/scanner", "sites/cures"] {
+            for file in fs::read_dir(directory.join(part)).unwrap().map(|file| file.unwrap().path()) {
+                code.extend(fs::read_to_string(file));
+            }
+        }
+        for [key, ..] in rows::<3>(include_str!("recipes.tsv")) {
+            assert!(code.contains(&format!("\"{key}\"")), "{key}");
+        }
+    }
 
     #[test]
     fn a_row_covers_the_options_that_it_names() {

@@ -66,13 +66,12 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
     let cases = [
         if is_per_file { "files" } else { "" },
         if is_per_file { &parent_name } else { "" },
-        if with_syntax > 0 && !language.instead_of_syntax.is_empty() { "syntax" } else { "" },
         // Go makes system calls without libc, so a preloaded library cannot intercept them.
         if with_syntax < all.len() && runtime != Runtime::Go && !is_per_file { "accel" } else { "" },
     ];
     let values = [
         ("without_shell", language.without_shell),
-        ("syntax", language.instead_of_syntax),
+        ("syntax", if with_syntax > 0 { language.instead_of_syntax } else { "" }),
         ("limit", WITHOUT_SHELL_LIMIT),
     ];
     Finding::modelled("needless-shell", format!("{} starts programs through an unnecessary shell", name(parent)), all)

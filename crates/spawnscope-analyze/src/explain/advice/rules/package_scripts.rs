@@ -56,7 +56,6 @@ fn finding(context: &RuleContext<'_, '_>, is_nested: bool, all: Vec<u32>) -> Opt
     let script = call.script().map(name);
     // A package's scripts have its programs in their PATH.
     let directory = if is_nested || script.is_some() { "" } else { "node_modules/.bin/" };
-    let cases = [if call.command.is_some() { "command" } else { "" }, if script.is_some() { "script" } else { "" }];
     let values = [
         ("typed", &abridged(&format!("{runner} {}", name(&call.arguments.join(&b' '))), MAX_COMMAND)[..]),
         ("runner", runner),
@@ -67,7 +66,7 @@ fn finding(context: &RuleContext<'_, '_>, is_nested: bool, all: Vec<u32>) -> Opt
     let finding = Finding::measured("package-script", title, all)
         .evidence(evidence)
         .with_example(context)
-        .recipe("package-script", &cases, &values)
+        .recipe("package-script", &[], &values)
         .predicted_as(context, Change::Direct);
     Some(finding)
 }

@@ -4,7 +4,7 @@
 use super::{Cure, IN_LANGUAGE, certain, finding, needs_library};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::functions::functions;
-use crate::explain::advice::phrases::{OR_ALL, OWN_WORK_LIMIT, name};
+use crate::explain::advice::phrases::{OR_ALL, name};
 use crate::explain::advice::programs::{FILE_CHANGERS, is_worth_a_launch};
 use crate::explain::advice::rules::builtin;
 use crate::explain::advice::sites::Site;
@@ -35,9 +35,15 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     }
     let own = builtin::without_launching(context, &all);
     let is_guess = builtin::can_replace(context, all[0]) || needs_library(command) || own.is_empty();
+    let case = match own.is_empty() {
+        _ if runtime == Runtime::Shell && FILE_CHANGERS.contains(command) => "files",
+        true => "unknown",
+        false => "known",
+    };
+    let values = [("language", runtime.label()), ("program", &name(command)), ("or_all", OR_ALL)];
     let finding = finding(context, site, IN_LANGUAGE, "", all)
-        .fix_lines(fix(own, runtime, command))
-        .limits(OWN_WORK_LIMIT)
+        .recipe("in-language", &[case, &format!("{runtime:?}")], &values)
+        .fix_lines(own.into_iter().filter(|_| case == "known"))
         .predicted_as(context, Change::InProcess);
     Some(certain(if is_guess { finding.guessed() } else { finding }))
 }
@@ -51,26 +57,4 @@ fn is_small(context: &RuleContext<'_, '_>, index: u32) -> bool {
         && forest.children(index as usize).is_empty()
         && parent.is_none_or(|parent| needless_shell(forest, parent as u32).is_none())
         && context.small_work.is_mostly_tax_by_cpu_time(index as usize)
-}
-
-/// Returns the fix. `own` are the lines with which the code does the work itself.
-fn fix(own: Vec<String>, runtime: Runtime, command: &[u8]) -> Vec<String> {
-    let or = format!("keep one process that answers through a pipe{OR_ALL}");
-    if runtime == Runtime::Shell && FILE_CHANGERS.contains(command) {
-        return [
-            "launch it less often:",
-            "  pass several files to one launch",
-            "  skip launches that change nothing, such as rm -f of a missing file",
-            "  write a file under its final name at once instead of renaming it",
-        ]
-        .map(str::to_owned)
-        .to_vec();
-    }
-    let lines = match (own.is_empty(), runtime) {
-        (true, Runtime::Shell | Runtime::Native) => vec!["launch it less often:".to_owned(), format!("  {or}")],
-        (true, _) => vec![format!("do the work in {}, with a library, or {or}", runtime.label())],
-        (false, Runtime::Shell) => vec!["do the work in the shell:".to_owned()],
-        (false, _) => vec![format!("do the work of {} in {}, which launches nothing:", name(command), runtime.label())],
-    };
-    lines.into_iter().chain(own).collect()
 }

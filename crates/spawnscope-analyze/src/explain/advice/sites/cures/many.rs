@@ -10,7 +10,7 @@ use super::{Cure, MANY, are_lines_of_a_language, certain, files, finding, front_
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::edit::{Form, answers_each_line, one_process};
 use crate::explain::advice::edits::shell_edits;
-use crate::explain::advice::finding::OneCall;
+use crate::explain::advice::finding::{Finding, OneCall};
 use crate::explain::advice::phrases::{INPUTS, launches, name, option, quoted};
 use crate::explain::advice::programs::{
     FILE_CHANGERS, HAS_DESTINATION, TAKES_MANY, TAKES_ONE, Together, is_compiler, is_heavy, is_worth_a_launch,
@@ -76,9 +76,7 @@ fn of_probes(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     (is_same && site.launches.len() >= MIN_REPETITIONS).then_some(())?;
     let size = site.launches.len() as u32;
     let finding = finding(context, site, MANY, ", always of the same file", site.launches.clone())
-        .fix("test several features with one compilation: all tests in one file, and one by one only if that fails")
-        .fix("or keep the answers until the compiler changes: a cache file (configure -C) or a variable")
-        .limits("what may fail to compile needs a compilation of its own; without a change of the file, one compilation is enough")
+        .recipe("many-probes", &[], &[])
         .predicted_by(Change::Batch(size), "");
     Some(open(finding))
 }
@@ -106,10 +104,7 @@ fn of_files(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
         .evidence(format!("{} would do the same", launches(remaining)))
         .fix_lines(files::snippet(&key, &context.example(&all), input, size, batches.len()))
         .one_call(OneCall::Inputs)
-        .limits(format!(
-            "{} then gets all {input}s at once, with one combined output and one exit status; later steps must wait until the batch has finished",
-            name(command)
-        ));
+        .recipe("many-files", &[], &[("program", &name(command)), ("input", input)]);
     // The option cannot say which files belong together, so its batch size is the mean number of
     // files per remaining launch.
     let with = format!("{}={mean_size}", option("--batch", command, site.parent));
@@ -151,12 +146,8 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let line = line.map(|line| line.with_inputs(&format!("{}S...", line.input().to_uppercase())));
     let reader = program_of_reader(context, all[0]);
     let reader = reader.filter(|reader| AGGREGATES.contains(reader) && !is_for_reader).map(name);
-    let finding = finding(context, site, MANY, &which, all)
-        .fix("ask once for all items:")
-        .fix(format!("  {}", line.as_deref().unwrap_or(form)))
-        .fix_lines(reader.map(|reader| format!("  {reader} then reads what all of them print: split the output by item before it")))
-        .one_call(OneCall::Items)
-        .limits("all answers then arrive in one output, which must be split; items that depend on earlier answers need their own launch");
+    let values = [("line", line.as_deref().unwrap_or(form)), ("reader", reader.as_deref().unwrap_or_default())];
+    let finding = finding(context, site, MANY, &which, all).recipe("many-items", &[], &values).one_call(OneCall::Items);
     let readers = of_readers(context, &finding.launches, is_for_reader);
     let option = if readers.is_some() { String::new() } else { option };
     let changes = merged(context, &finding.launches, MAX_BATCH).into_iter().chain(readers).collect();
@@ -220,10 +211,7 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     }
     let size = all.len() as u32;
     let option = batch_option(context, (command, site.parent), b"", all, size);
-    let finding = finding(context, site, MANY, with, all.clone())
-        .fix_lines(fix_of_unknown(context, site, line, differing))
-        .fix("or use its library, or a mode in which one process serves all requests (a server, a daemon, standard input)")
-        .limits("the upper end assumes that the launches repeat everything but a little work of their own; one process has one exit status and mixes the output")
+    let finding = fix_of_unknown(context, finding(context, site, MANY, with, all.clone()), &name(site.program), line)
         .predicted_by_all(merged(context, all, size), option)
         .one_call(OneCall::Inputs)
         .guessed();
@@ -235,23 +223,15 @@ fn of_list(context: &RuleContext<'_, '_>, site: &Site<'_>, list: &str, differing
     let all = &site.launches;
     let runtime = Runtime::of_parent(context.forest(), all[0]);
     let option = batch_option(context, (context.launch(all[0]).command.name, site.parent), b"", all, MAX_BATCH);
+    let case = match runtime {
+        Runtime::Shell if may_be_in_loop(context, all) => "loop",
+        Runtime::Make => "Make",
+        _ => "",
+    };
     let with = if differing > 1 { " with a few files each" } else { " with one file each" };
     let finding = finding(context, site, MANY, with, all.clone())
-        .fix("pass all files to one launch:")
-        .fix(match runtime {
-            Runtime::Shell if may_be_in_loop(context, all) => {
-                format!("  printf '%s\\0' FILES...   in the loop, and after it:  done | xargs -0r {list} --")
-            }
-            Runtime::Make => {
-                format!("  {list} -- $^   in the recipe of one target, of which the files are the prerequisites")
-            }
-            _ => format!("  {list} -- FILES..."),
-        })
+        .recipe("many-list", &[case], &[("list", list), ("program", &name(site.program))])
         .one_call(OneCall::Inputs)
-        .limits(format!(
-            "{} then has one exit status for all files; later steps must wait until it has finished",
-            name(site.program)
-        ))
         .predicted_by_all(merged(context, all, MAX_BATCH), option);
     certain(finding)
 }
@@ -300,39 +280,32 @@ fn of_readers(context: &RuleContext<'_, '_>, all: &[u32], is_for_reader: bool) -
     (!launches.is_empty()).then_some(AppliedChange { change, launches })
 }
 
-fn fix_of_unknown(
-    context: &RuleContext<'_, '_>,
-    site: &Site<'_>,
-    line: Option<SharedLine>,
-    differing: usize,
-) -> Vec<String> {
-    let (all, program) = (&site.launches, name(site.program));
+fn fix_of_unknown(context: &RuleContext<'_, '_>, finding: Finding, program: &str, line: Option<SharedLine>) -> Finding {
+    let all = &finding.launches;
     let command = context.launch(all[0]).command.name;
     let exec = context.launch(all[0]).execs.last();
-    let form =
-        exec.and_then(|exec| items_form(command, exec, program_of_reader(context, all[0]))).map(|(form, ..)| form);
+    let form = exec.and_then(|exec| items_form(command, exec, program_of_reader(context, all[0])));
     let takes_one = TAKES_ONE.contains(command);
-    if line.as_ref().is_some_and(|line| line.differs_in_options) && differing > 0 && !takes_one {
-        return vec![
-            format!("ask for all of it at once, if {program} takes these options together:"),
-            format!("  {}", with_all_options(context, all)),
-        ];
-    }
-    let several = line.filter(|_| !takes_one).and_then(|line| Some(format!("  {}", line.with_all_inputs()?)));
-    let is_selection = several.as_ref().is_some_and(|line| line.contains(&format!("={INPUTS}")));
-    let fix = match (&several, form) {
-        (_, Some(form)) if differing == 0 => format!("use one launch for all items: {form}"),
-        (None, _) if differing == 0 && all.iter().all(|index| context.is_captured(*index)) => {
-            "ask once and keep the answer, if it depends on the arguments only".to_owned()
-        }
-        _ if takes_one && differing > 0 => {
-            format!("use one process for all inputs: {program} itself handles one per launch")
-        }
-        (Some(_), _) => format!("use one launch for all inputs, if {program} takes several:"),
-        (None, _) => format!("use one launch of {program} for all of the work, if it can do several jobs"),
+    let differs = line.as_ref().is_some_and(|line| line.differing() > 0);
+    let differs_in_options = differs && !takes_one && line.as_ref().is_some_and(|line| line.differs_in_options);
+    let several = line.filter(|_| !takes_one).and_then(|line| line.with_all_inputs());
+    let case = match &several {
+        _ if differs_in_options => "merge",
+        _ if form.is_some() && !differs => "items",
+        None if !differs && all.iter().all(|index| context.is_captured(*index)) => "answer",
+        _ if takes_one && differs => "one",
+        Some(_) => "inputs",
+        None => "jobs",
     };
-    let selection = "or leave this option out, if it only selects a part of the work".to_owned();
-    [fix].into_iter().chain(several).chain(is_selection.then_some(selection)).collect()
+    let is_selection = several.as_ref().is_some_and(|line| line.contains(&format!("={INPUTS}"))) && case != "merge";
+    let options = with_all_options(context, all);
+    let values = [
+        ("form", form.map_or("", |(form, ..)| form)),
+        ("options", &options),
+        ("several", several.as_deref().unwrap_or_default()),
+        ("program", program),
+    ];
+    finding.recipe("many-unknown", &[case, if is_selection { "selection" } else { "" }], &values)
 }
 
 /// `mv`, `cp`, `ln` and `install`, launched once per pair of source and destination. One launch
@@ -351,31 +324,18 @@ fn of_pairs(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     }
     let line = shared_line(context, &all)?;
     let with = format!("{}={MAX_BATCH}", option("--batch", command, site.parent));
-    let finding = finding(context, site, MANY, ", once per pair of files", all)
-        .fix_lines(fix_of_pairs(&name(command), &line))
-        .limits("a single process must check each file for errors itself; steps that need a result must come after it");
-    Some(certain(finding.predicted_by(Change::Batch(MAX_BATCH), with)))
-}
-
-fn fix_of_pairs(program: &str, line: &SharedLine) -> Vec<String> {
     let words: Vec<Option<&str>> = line.words().collect();
     let options: Option<Vec<&[u8]>> =
         words[1..words.len().saturating_sub(2).max(1)].iter().map(|word| Some((*word)?.as_bytes())).collect();
-    let mut fix = Vec::new();
-    if let Some(process) = options.and_then(|options| one_process(program.as_bytes(), &options)) {
-        fix.extend([
-            "print the pairs in the loop, and let one process handle all of them:".to_owned(),
-            "  printf '%s\\0%s\\0' \"$from\" \"$to\"   in the loop, and after it:".to_owned(),
-            format!("  done | {process}"),
-        ]);
-    }
-    let or = if fix.is_empty() { "" } else { "or " };
+    let process = options.and_then(|options| one_process(command, &options));
     let options = line.text(1..line.len().saturating_sub(2)).filter(|options| !options.is_empty());
-    let options = options.map_or(String::new(), |options| format!(" {options}"));
-    fix.push(format!(
-        "{or}sort them by destination directory, and launch {program} once for each: `{program}{options} -t DIRECTORY FILES...`"
-    ));
-    fix
+    let values = [
+        ("process", process.as_deref().unwrap_or_default()),
+        ("program", &name(command)),
+        ("options", &options.map_or(String::new(), |options| format!(" {options}"))),
+    ];
+    let finding = finding(context, site, MANY, ", once per pair of files", all).recipe("many-pairs", &[], &values);
+    Some(certain(finding.predicted_by(Change::Batch(MAX_BATCH), with)))
 }
 
 /// One launch for several questions about the same input, such as three fields of a JSON file,
@@ -388,20 +348,18 @@ pub(super) fn together(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option
         false => format!(", {questions} for each input"),
     };
     let finding = finding(context, site, MANY, &which, site.launches.clone());
-    let finding = match Together::of(command) {
-        Some(way) => finding
-            .fix("ask for all of it in one launch:")
-            .fix_lines(way.form(Runtime::of_parent(context.forest(), site.launches[0]) == Runtime::Shell))
-            .edits(shell_edits(context, command, &site.launches, &Form::Together))
-            .limits("the answers must be texts of one line, numbers or null"),
-        None => {
-            let count = if questions == 2 { "both".to_owned() } else { format!("all {questions}") };
-            finding
-                .fix(format!("ask {count} at once, if {} takes these options together:", name(command)))
-                .fix(format!("  {}", with_all_options(context, &site.launches[..questions as usize])))
-                .limits("all answers then arrive in one output, perhaps in another order")
-        }
+    let is_known = Together::of(command).is_some();
+    let edits = match is_known {
+        true => shell_edits(context, command, &site.launches, &Form::Together),
+        false => Vec::new(),
     };
+    let runtime = format!("{:?}", Runtime::of_parent(context.forest(), site.launches[0]));
+    let count = if questions == 2 { "both".to_owned() } else { format!("all {questions}") };
+    let options = with_all_options(context, &site.launches[..questions as usize]);
+    let program = name(command);
+    let cases = [if is_known { "known" } else { "" }, &program, &runtime];
+    let values = [("count", &count[..]), ("options", &options), ("program", &program)];
+    let finding = finding.recipe("together", &cases, &values).edits(edits);
     Some(certain(finding.predicted_by(Change::Batch(questions), "")))
 }
 
@@ -441,12 +399,10 @@ pub(super) fn in_one_wrapper(context: &RuleContext<'_, '_>, site: &Site<'_>) -> 
     let shared = shared.strip_suffix(" sh -c").or(shared.strip_suffix(" bash -c")).unwrap_or(&shared).to_owned();
     let size = all.len() as u32;
     let connection = context.launch(all[0]).execs.first().and_then(connection);
-    let script = if connection.is_some() { "sh -s <SCRIPT" } else { "./SCRIPT" };
+    let wrapper = name(first);
+    let values = [("wrapper", &wrapper[..]), ("shared", &shared), ("connection", connection.unwrap_or_default())];
     let finding = finding(context, site, MANY, &format!(", each through {}", name(first)), all)
-        .fix(format!("run {} once, around the whole loop or script:", name(first)))
-        .fix(format!("  {shared} sh -c 'for ...; do ...; done'   or {shared} {script}"))
-        .fix_lines(connection.map(|connection| format!("or {connection}")))
-        .limits("everything in the loop then runs in that environment and with those rights")
+        .recipe("wrapper", &[], &values)
         .predicted_by(Change::Batch(size), "");
     Some(open(finding))
 }

@@ -85,8 +85,7 @@ fn not_at_all(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let which = if site.program.is_empty() { "" } else { ", which does not exist" };
     let finding = finding(context, site, NOT_AT_ALL, which, site.launches.clone())
         .evidence("each ended with status 127, which shells use for programs that they do not find")
-        .fix("remove the launch, install the program, or look for it once: `command -v PROGRAM` in a shell, and keep the answer")
-        .limits("an installed program takes its own time");
+        .recipe(NOT_AT_ALL, &[], &[]);
     Some(removing(context, finding, site.launches.clone()))
 }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Cure, ONCE, finding, removing, shared_line};
 use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::finding::Finding;
 use crate::explain::advice::functions::functions;
 use crate::explain::advice::languages::language;
 use crate::explain::advice::phrases::{ANSWER_LIMIT, EVALUATED_LIMIT, abridged, name};
@@ -45,19 +46,9 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
         1 => " with the same arguments".to_owned(),
         several => format!(" with only {} different command lines", units::count(several as u64)),
     };
-    let finding = finding(context, site, ONCE, &with, all.clone())
-        .evidence_lines(lines(context, &questions))
-        .fix_lines(one_git(context, &all, questions.len()))
-        .fix_lines(fix(context, &all))
-        .limits(match (Runtime::of_parent(context.forest(), all[0]), is_sure && has_certain_answers) {
-            (Runtime::Make, true) => EVALUATED_LIMIT,
-            (Runtime::Make, false) => {
-                "only if the command writes nothing and prints the same each time: a number that counts, a time or a \
-                 listing of files that the build makes does not; it then runs even if no target needs it"
-            }
-            (_, _) if is_sure => ANSWER_LIMIT,
-            _ => "only if the output depends on nothing but the arguments: Spawnscope does not know this program",
-        });
+    let is_sure = is_sure && (Runtime::of_parent(context.forest(), all[0]) != Runtime::Make || has_certain_answers);
+    let finding = finding(context, site, ONCE, &with, all.clone()).evidence_lines(lines(context, &questions));
+    let finding = with_fix(context, finding, &all, questions.len() > 1, is_sure);
     Some(removing(context, finding, repeated))
 }
 
@@ -119,43 +110,34 @@ fn runtime_of(exec: &Exec<'_>) -> Runtime {
     Runtime::named(exec.program_name())
 }
 
-fn fix(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<String> {
+/// Adds how to ask once.
+fn with_fix(context: &RuleContext<'_, '_>, finding: Finding, all: &[u32], are_several: bool, is_sure: bool) -> Finding {
     let runtime = Runtime::of_parent(context.forest(), all[0]);
     let is_directory = context.launch(all[0]).execs.last().is_some_and(is_idempotent);
+    let function = functions(context, all[0]).filter(|_| is_directory);
     let own = shared_line(context, all).and_then(|line| line.words().last()?.map(str::to_owned));
-    let directory = own.unwrap_or_else(|| "$(DIR)".to_owned());
-    let lines: &[&str] = match (runtime, is_directory) {
-        (_, true) if functions(context, all[0]).is_some() => {
-            &["create each directory once, without a launch:", functions(context, all[0]).unwrap_or_default()]
-        }
-        (Runtime::Make, true) => &[
-            "instead of this line, make the directory a prerequisite, which make checks without a launch:",
-            &format!("  TARGETS: | {directory}   and   {directory}: ; mkdir -p $@"),
-        ],
-        (_, true) => &[
-            "create all directories with one launch before the loop, or test first:",
-            "  [ -d \"$d\" ] || mkdir -p \"$d\"",
-        ],
-        (Runtime::Make, false) if all.iter().any(|index| context.is_captured(*index)) => &[
-            "evaluate it once, where the variable is defined, unless it depends on the target (`$@`, `$<`):",
-            "  NAME = $(shell ...)  ->  NAME := $(shell ...)",
-            "  or at the first use: NAME = $(eval NAME := $$(shell ...))$(NAME)",
-            "  export it, so that sub-makes do not evaluate it again",
-        ],
-        _ => return vec!["ask once, and keep the answer:".to_owned(), format!("  {}", language(runtime).keep)],
+    let is_git = are_several && all.iter().all(|index| context.launch(*index).command.name == b"git");
+    let is_captured = || all.iter().any(|index| context.is_captured(*index));
+    let what = match function {
+        Some(_) => "function",
+        None if is_directory => "mkdir",
+        None if runtime == Runtime::Make && is_captured() => "variable",
+        None => "answer",
     };
-    lines.iter().map(|line| (*line).to_owned()).collect()
-}
-
-/// Returns how one git answers several questions.
-fn one_git(context: &RuleContext<'_, '_>, all: &[u32], questions: usize) -> Vec<&'static str> {
-    if questions < 2 || all.iter().any(|index| context.launch(*index).command.name != b"git") {
-        return Vec::new();
-    }
-    vec![
-        "ask several questions in one git, where the answers may change in between:",
-        "  git status --porcelain=v2 --branch   (branch, upstream, changes); git rev-parse takes several options",
-    ]
+    let cases = [
+        if is_git { "git" } else { "" },
+        if runtime == Runtime::Make { "Make" } else { "" },
+        if is_sure { "sure" } else { "" },
+        what,
+    ];
+    let values = [
+        ("function", function.unwrap_or_default()),
+        ("directory", own.as_deref().unwrap_or("$(DIR)")),
+        ("keep", language(runtime).keep),
+        ("evaluated", EVALUATED_LIMIT),
+        ("changes", ANSWER_LIMIT),
+    ];
+    finding.recipe("once", &cases, &values)
 }
 
 /// Returns the most frequent command lines, formatted as `1,234 x command line`.

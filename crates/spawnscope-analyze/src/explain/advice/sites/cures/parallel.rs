@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::{Cure, LOCK, PARALLEL, certain, finding, removing, shared_line};
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
+use crate::explain::advice::finding::Finding;
 use crate::explain::advice::languages::language;
 use crate::explain::advice::phrases::{name, quoted, selector, time};
 use crate::explain::advice::programs::LOCKERS;
 use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
+use crate::explain::advice::tables::recipe;
 use crate::explain::advice::thresholds::work_time;
 use crate::model::launch::Exec;
 use crate::model::phases::Phase;
@@ -35,23 +37,6 @@ const MIN_DISTINCT_PERCENT: usize = 80;
 const MIN_IDLE_CPUS: f64 = 0.4;
 /// Number of ancestors that are searched for an option of their own.
 const MAX_ANCESTORS: usize = 6;
-/// Programs with an option for the number of commands to run at a time, which may launch these
-/// through others. `{n}` stands for the number.
-const JOBS_OPTIONS: [(&str, &str); 13] = [
-    ("bats", "bats -j {n}   (needs GNU parallel)"),
-    ("ctest", "ctest -j {n}"),
-    ("find", "find ... -print0 | xargs -0 -n1 -P{n} COMMAND"),
-    ("gmake", "make -j{n}"),
-    ("make", "make -j{n}"),
-    ("meson", "meson test --num-processes {n}"),
-    ("ninja", "ninja -j{n}"),
-    ("nose2", "nose2 --plugin nose2.plugins.mp -N {n}"),
-    ("prove", "prove -j{n}"),
-    ("pytest", "pytest -n {n}   (pytest-xdist)"),
-    ("py.test", "pytest -n {n}   (pytest-xdist)"),
-    ("tox", "tox run-parallel -p {n}"),
-    ("xargs", "xargs -P{n}"),
-];
 /// System calls in which a thread waits for a lock on a file.
 const LOCKS: [u16; 2] = numbers(["flock", "fcntl"]);
 /// Launches are about a lock if they wait for it during at least this share of their time.
@@ -96,19 +81,11 @@ pub(super) fn of_work(context: &RuleContext<'_, '_>, site: &Site<'_>, min_work: 
     let option = format!("--jobs={}={jobs}", selector(context.launch(all[0]).command.name, site.parent));
     let option = if all == tops { quoted(&option) } else { String::new() };
     let own = own_option(forest, &all, jobs);
-    let mut finding = finding(context, site, PARALLEL, ", one after the other", all.clone())
+    let finding = finding(context, site, PARALLEL, ", one after the other", all.clone())
         .evidence(format!("while they ran, {idle:.1} of {cpus} CPUs were idle on average"))
-        .fix(format!("run {jobs} of them at a time:"))
-        .fix_lines(fix(context, &own, &pairs, jobs))
-        .limits(
-            "only if they do not need each other's results; none of them waited for a lock on a file, but other locks are not recorded; their \
-             output may come in another order; together they need more memory",
-        )
         .predicted_by_all(vec![AppliedChange { change: Change::Jobs(jobs), launches: tops }], option);
-    if own.is_some() {
-        finding = finding.fixed_elsewhere();
-    }
-    Some(certain(finding))
+    let finding = with_fix(context, finding, own.as_deref(), &pairs, jobs);
+    Some(certain(if own.is_some() { finding.fixed_elsewhere() } else { finding }))
 }
 
 /// Returns each launch with the outermost subshell that exists only for it, as in `x=$(program)`,
@@ -142,7 +119,7 @@ fn jobs_of(context: &RuleContext<'_, '_>, all: &[u32]) -> u32 {
 /// probably depend on each other.
 fn has_enough_jobs(forest: &Forest<'_>, parent: usize, cpus: u32) -> bool {
     let program = forest.launches[parent].command.name;
-    if !JOBS_OPTIONS.iter().any(|(name, _)| name.as_bytes() == program) && !PARALLEL_BY_DEFAULT.contains(program) {
+    if recipe("jobs-option", &[&name(program)], &[]).is_empty() && !PARALLEL_BY_DEFAULT.contains(program) {
         return false;
     }
     let mut changes: Vec<(Nanos, i32)> = Vec::new();
@@ -242,48 +219,51 @@ fn own_option(forest: &Forest<'_>, all: &[u32], cpus: u32) -> Option<String> {
     let above = |launch: u32| std::iter::once(launch as usize).chain(forest.ancestors(launch as usize));
     let option_of = |exec: &Exec<'_>| {
         let script = exec.arguments().nth(1).unwrap_or_default();
-        let names = [exec.path(), exec.program_name(), script].map(crate::model::launch::base_name);
-        JOBS_OPTIONS.iter().find(|(program, _)| names.contains(&program.as_bytes())).map(|(_, option)| *option)
+        let names = [exec.path(), exec.program_name(), script].map(|path| name(crate::model::launch::base_name(path)));
+        let cases = names.each_ref().map(String::as_str);
+        recipe("jobs-option", &cases, &[("n", &cpus.to_string())]).into_iter().next()
     };
     let of_launch = |launch: usize| forest.launches[launch].execs.iter().rev().find_map(option_of);
     let pairs = above(all[0]).zip(above(all[0]).skip(1)).take(MAX_ANCESTORS);
     let (command, option) = pairs.into_iter().find_map(|(command, parent)| Some((command, of_launch(parent)?)))?;
     let is_spread = all.iter().any(|launch| !above(*launch).any(|above| above == command));
-    is_spread.then(|| format!("  {}", option.replace("{n}", &cpus.to_string())))
+    is_spread.then_some(option)
 }
 
-fn fix(context: &RuleContext<'_, '_>, own: &Option<String>, pairs: &[[u32; 2]], jobs: u32) -> Vec<String> {
+/// Adds how to run several launches at a time. `own` is the option of the program above them.
+fn with_fix(
+    context: &RuleContext<'_, '_>,
+    finding: Finding,
+    own: Option<&str>,
+    pairs: &[[u32; 2]],
+    jobs: u32,
+) -> Finding {
     let all: Vec<u32> = pairs.iter().map(|pair| pair[0]).collect();
-    // Even with -j, make runs the lines of one recipe, and the commands of its shells, one after
-    // the other.
-    if all.iter().all(|index| is_sub_make(context.forest(), *index as usize)) {
-        return vec![
-            format!("  make -j{jobs}, with a target for each directory; `$(MAKE)` and `+` pass -j on:"),
-            "    $(DIRS): ; +$(MAKE) -C $@".to_owned(),
-        ];
-    }
-    if let Some(option) = own {
-        return vec![option.clone()];
-    }
-    match Runtime::of_parent(context.forest(), all[0]) {
-        Runtime::Shell if are_captured(context, pairs) => {
-            let line = shared_line(context, &all).map(|line| line.with_inputs("..."));
-            let line = line.unwrap_or_else(|| format!("{} ...", name(context.launch(all[0]).command.name)));
-            vec![format!("  {line} >FILE & in the loop, with a FILE for each, then `wait`, and read the files")]
-        }
-        Runtime::Shell => shell_fix(shared_line(context, &all), &name(context.launch(all[0]).command.name), jobs),
-        runtime => vec![format!("  {}", language(runtime).parallel.replace("{n}", &jobs.to_string()))],
-    }
-}
-
-/// Keeps the arguments that all launches share.
-fn shell_fix(line: Option<SharedLine>, program: &str, cpus: u32) -> Vec<String> {
-    let each = line.as_ref().and_then(|line| Some((line.input().to_uppercase(), line.for_each_input()?)));
-    let command = line.map_or_else(|| format!("{program} ..."), |line| line.with_inputs("..."));
-    let xargs = each.map(|(input, each)| format!("  printf '%s\\0' {input}S... | xargs -0 -P{cpus} {each}"));
-    let or = if xargs.is_some() { "or " } else { "" };
-    let background = format!("  {or}{command} & in the loop, with `wait -n` while {cpus} of them run (bash 4.3)");
-    xargs.into_iter().chain([background]).collect()
+    let line = shared_line(context, &all);
+    let each = line.as_ref().and_then(SharedLine::for_each_input);
+    let input = line.as_ref().map_or(String::new(), |line| line.input().to_uppercase());
+    let command = line.map(|line| line.with_inputs("..."));
+    let command = command.unwrap_or_else(|| format!("{} ...", name(context.launch(all[0]).command.name)));
+    let runtime = Runtime::of_parent(context.forest(), all[0]);
+    let case = match runtime {
+        // Even with -j, make runs the lines of one recipe, and the commands of its shells, one
+        // after the other.
+        _ if all.iter().all(|index| is_sub_make(context.forest(), *index as usize)) => "makes",
+        _ if own.is_some() => "own",
+        Runtime::Shell if are_captured(context, pairs) => "answers",
+        Runtime::Shell if each.is_some() => "xargs",
+        Runtime::Shell => "loop",
+        _ => "other",
+    };
+    let values = [
+        ("language", language(runtime).parallel),
+        ("n", &jobs.to_string()),
+        ("option", own.unwrap_or_default()),
+        ("input", &input),
+        ("each", each.as_deref().unwrap_or_default()),
+        ("command", &command),
+    ];
+    finding.recipe("parallel", &[case], &values)
 }
 
 /// Returns the cure of launches that mostly wait for a lock.
@@ -297,9 +277,7 @@ pub(super) fn waiting_for_lock(context: &RuleContext<'_, '_>, site: &Site<'_>) -
             "they wait for a lock on a file for {} in all: more jobs would only wait longer",
             time(waited)
         ))
-        .fix("hold the lock only around what needs it, such as the write, and do the work before")
-        .fix("or let each job write a file of its own, and join the files at the end")
-        .limits("the saving is what the command would save without these launches and their waits");
+        .recipe(LOCK, &[], &[]);
     Some(removing(context, finding, site.launches.clone()))
 }
 

@@ -15,9 +15,6 @@ use crate::patterns::runtimes::Runtime;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
-const LIMITS: &str = "in one process, the variables and modules of one job remain visible to the next; the upper end assumes that the launches repeat \
-                      everything but a little work of their own";
-
 /// Returns the cure of launches that prepare the same program again, or start the same interpreter
 /// again.
 pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
@@ -34,13 +31,8 @@ fn prepared_once(context: &RuleContext<'_, '_>, site: &Site<'_>, front_end: &Fro
     let keeps = front_end.keeps_last_child();
     let what = format!(": each launch {}", front_end.repeats);
     let finding = finding(context, site, RESIDENT, &what, all.clone())
-        .fix(if keeps { "prepare it once, and use the result:" } else { "do it once for all of them:" })
-        .fix(format!("  {}", front_end.fix))
-        .fixed_elsewhere()
-        .limits(match keeps {
-            true => "prepare it again when its sources or its configuration change",
-            false => "a failure of one of them may then fail all",
-        });
+        .recipe("prepared", &[if keeps { "keeps" } else { "" }], &[("fix", front_end.fix)])
+        .fixed_elsewhere();
     if front_end.is_any_program() {
         let size = all.len() as u32;
         return open(finding.predicted_by(Change::Batch(size), String::new()));
@@ -73,12 +65,15 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     };
     let parent = Runtime::of_parent(forest, all[0]);
     let line = shared_line(context, all).filter(|_| have_same_script(context, all));
-    let finding = finding(context, site, RESIDENT, &starts, all.clone())
-        .fix("use one process for all the work:")
-        .fix_lines(one_process(parent, runtime, script.as_deref().unwrap_or("the script")))
-        .fix_lines(line.and_then(|line| Some(format!("  if it takes several inputs: {}", line.with_all_inputs()?))))
-        .fix_lines(runtime.shorter_start().map(|hint| format!("  or shorten each start: {hint}")))
-        .limits(LIMITS);
+    let inputs = line.and_then(|line| line.with_all_inputs());
+    let cases = [&format!("{runtime:?}")[..], if parent == runtime { "same" } else { "" }];
+    let values = [
+        ("language", runtime.label()),
+        ("hint", runtime.shorter_start().unwrap_or_default()),
+        ("inputs", inputs.as_deref().unwrap_or_default()),
+        ("script", script.as_deref().unwrap_or("the script")),
+    ];
+    let finding = finding(context, site, RESIDENT, &starts, all.clone()).recipe("one-process", &cases, &values);
     let size = batch_size(context, all);
     let with = batch_option(context, (command, site.parent), b"", all, size);
     let with = if with.is_empty() { format!("{}={size}", option("--batch", command, site.parent)) } else { with };
@@ -96,23 +91,6 @@ fn have_same_script(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let Some(execs) = execs else { return false };
     let script = execs[0].arguments().nth(1).filter(|argument| !argument.starts_with(b"-"));
     execs[0].interpreter().is_some() || script.is_some() && execs.iter().all(|exec| exec.arguments().nth(1) == script)
-}
-
-/// Returns how one process does the work of many launches of an interpreter.
-fn one_process(parent: Runtime, runtime: Runtime, script: &str) -> Vec<String> {
-    let language = runtime.label();
-    if parent == runtime {
-        let call = match runtime {
-            Runtime::Python => "  import it and call its main() in this process (for tests: click's CliRunner, typer's CliRunner, or runpy.run_path)".to_owned(),
-            Runtime::Node => "  require or import it, and call its function in this process".to_owned(),
-            _ => format!("  load {script} in this process, and call its function"),
-        };
-        return vec![call, "  or keep one such process, and send it the work through a pipe".to_owned()];
-    }
-    vec![
-        format!("  one {language} that loops over the inputs, or reads them from its standard input"),
-        "  or keep one such process, and send it the work through a pipe".to_owned(),
-    ]
 }
 
 /// Returns the script of an interpreter: a file name, a module, or the option for inline text.
@@ -161,15 +139,15 @@ pub(super) fn single(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<C
     if !is_answer && front_end.is_none() {
         return None;
     }
-    let hint = front_end.map(|front_end| format!("it {}: {}", front_end.repeats, front_end.fix));
     let command = shared_line(context, &site.launches).filter(|_| is_answer).map(|line| line.with_inputs(""));
     let title =
         format!("{} waits for one launch of {}{}", name(site.parent), name(site.program), super::place(context, site));
-    let mut finding = finding(context, site, RESIDENT, "", site.launches.clone())
-        .fix_lines(hint)
-        .fix("leave it out, keep its result until its input changes, or shorten what holds its time")
-        .fix_lines(command.map(|command| format!("  {command} >FILE   when its input changes, and $(cat FILE) here")))
-        .limits("the saving is what the command would save without this launch, whose work may be needed");
+    let values = [
+        ("repeats", front_end.map_or("", |front_end| front_end.repeats)),
+        ("fix", front_end.map_or("", |front_end| front_end.fix)),
+        ("command", command.as_deref().unwrap_or_default()),
+    ];
+    let mut finding = finding(context, site, RESIDENT, "", site.launches.clone()).recipe("single", &[], &values);
     finding.title = title;
     Some(removing(context, finding, site.launches.clone()))
 }

@@ -8,7 +8,7 @@ use super::{Cure, IN_LANGUAGE, MANY, certain, files, finding, needs_library, ope
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::functions::functions_in;
-use crate::explain::advice::phrases::{OWN_WORK_LIMIT, launches, literal, name, option, quoted, time, times};
+use crate::explain::advice::phrases::{launches, literal, name, option, quoted, time, times};
 use crate::explain::advice::rules::needless_shell::{PARALLEL, is_needless, is_per_file_launcher};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::sites::Site;
@@ -50,21 +50,13 @@ pub(super) fn per_file(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option
     });
     all.retain(|index| files::launcher_of(context, *index).is_some() && !is_needless(context, *index));
     (all.len() >= MIN_REPETITIONS).then_some(())?;
-    let loop_command = match site.parent {
-        b"find" | b"gfind" => "  find ... -exec sh -c 'for f; do ... \"$f\" ...; done' sh {} +",
-        _ => "  xargs sh -c 'for f; do ... \"$f\" ...; done' sh",
-    };
     let with = quoted(&format!(
         "--in-process={},parent={}",
         literal(context.launch(all[0]).command.name),
         literal(site.parent)
     ));
     let finding = finding(context, site, MANY, ", once per file", all)
-        .fix("loop over many files in one shell:")
-        .fix(loop_command)
-        .limits(
-            "programs that the shell launches for each file are still launched; `xargs -P` then has fewer, larger jobs",
-        )
+        .recipe("shell-per-file", &[&name(site.parent)], &[])
         .predicted_by(Change::InProcess, with);
     Some(open(finding))
 }
@@ -85,10 +77,7 @@ fn in_this_shell(context: &RuleContext<'_, '_>, site: &Site<'_>, mut all: Vec<u3
     let program = name(context.launch(all[0]).command.name);
     let size = all.len() as u32;
     let finding = finding(context, site, MANY, ", each for one line", all)
-        .fix_lines(is_login.then_some("leave out -l: a login shell reads its start-up files each time"))
-        .fix("run the line in the shell that starts the other one, in ( ) if it changes variables or the directory:")
-        .fix(format!("  {program} -c 'LINE'  ->  ( LINE )"))
-        .limits("an expansion in the line then sees the variables of the script, also those that are not exported")
+        .recipe("shell-in-shell", &[if is_login { "login" } else { "" }], &[("program", &program)])
         .predicted_by(Change::Batch(size), "");
     Some(open(finding))
 }
@@ -98,13 +87,7 @@ fn jobs(context: &RuleContext<'_, '_>, site: &Site<'_>, all: Vec<u32>) -> Cure {
     let jobs = context.recording.info.cpus as usize * JOBS_PER_CPU;
     let size = (all.len() / jobs.max(1)).max(2);
     let finding = finding(context, site, MANY, ", each job through its own shell", all)
-        .fix("pass many arguments to each job, if the program takes several files:")
-        .fix(format!(
-            "  parallel -m PROGRAM   (or -X, which also repeats the text around {{}}; -n{size} sets the number of arguments per job)"
-        ))
-        .fix("or launch without a shell and without parallel's overhead for each job:")
-        .fix("  xargs -P\"$(nproc)\" -n1 PROGRAM")
-        .limits("with -m and -X, results and exit statuses are per job, not per argument")
+        .recipe("shell-per-job", &[], &[("size", &size.to_string())])
         .predicted_by(Change::Batch(size as u32), format!("--batch=parent=parallel={size}"));
     certain(finding)
 }
@@ -128,10 +111,7 @@ fn recipe(context: &RuleContext<'_, '_>, site: &Site<'_>, all: &[u32]) -> Option
     all.sort_unstable();
     let with = format!("{}={lines}", option("--batch", context.launch(all[0]).command.name, site.parent));
     let finding = finding(context, site, MANY, &format!(", about {lines} times for each target"), all)
-        .fix("run all lines of a recipe in one shell:")
-        .fix("  .ONESHELL:                       once in the makefile (GNU make), with .SHELLFLAGS = -ec")
-        .fix("  or join the lines:  first && second")
-        .limits("with .ONESHELL, `@` and `-` count only at the beginning of a recipe, and `cd` also affects the lines after it")
+        .recipe("shell-per-line", &[], &[])
         .predicted_by(Change::Batch(lines as u32), with);
     Some(certain(finding))
 }
@@ -169,26 +149,23 @@ fn of_language(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime,
         time(context.spent_on(&shells))
     );
     let finding = finding(context, site, IN_LANGUAGE, "", all).evidence(spent).predicted_as(context, Change::InProcess);
-    let place = super::place(context, site);
-    let (parent, label) = (name(site.parent), runtime.label());
     let are_libraries = |programs: &[String]| programs.iter().all(|program| needs_library(program.as_bytes()));
     let is_library = known.as_ref().is_some_and(|(programs, _)| are_libraries(programs));
     let finding = if is_library { finding.guessed() } else { finding };
-    Some(certain(match known {
-        Some((programs, lines)) => Finding {
-            title: format!("{parent} runs {} through a shell {}{place}", programs.join(" and "), times(shells.len())),
-            ..finding.fix(format!("do the work in {label}, which launches nothing:")).fix_lines(lines).limits(
-                "what the shell adds, such as redirections and expansions, must be written in the language, too",
-            )
-        },
-        None => Finding {
-            title: format!("{parent} runs {} command lines through {}", shells.len(), name(site.program)),
-            ..finding
-                .fix(format!("do the work in {label}, without a shell and its programs"))
-                .fix("or pass all inputs to one launch, or keep one process that answers through a pipe")
-                .limits(OWN_WORK_LIMIT)
-        },
-    }))
+    let finding = finding.recipe(
+        "lines-in-language",
+        &[if known.is_some() { "known" } else { "" }],
+        &[("language", runtime.label())],
+    );
+    let parent = name(site.parent);
+    let (title, lines) = match known {
+        Some((programs, lines)) => {
+            let (programs, times) = (programs.join(" and "), times(shells.len()));
+            (format!("{parent} runs {programs} through a shell {times}{}", super::place(context, site)), lines)
+        }
+        None => (format!("{parent} runs {} command lines through {}", shells.len(), name(site.program)), Vec::new()),
+    };
+    Some(certain(Finding { title, ..finding.fix_lines(lines) }))
 }
 
 /// Returns launches with all their descendants.
