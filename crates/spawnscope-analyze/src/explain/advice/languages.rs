@@ -2,9 +2,6 @@
 //! shell, to run several launches at a time, and to wait for a child. `functions` has what replaces
 //! single programs.
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
-
 use super::tables::rows;
 use crate::patterns::runtimes::Runtime;
 
@@ -23,16 +20,10 @@ pub(super) struct Language {
 }
 
 /// Returns what a language offers.
-pub(super) fn language(runtime: Runtime) -> &'static Language {
-    static NAMES: LazyLock<BTreeMap<&'static str, Language>> = LazyLock::new(|| {
-        let rows = rows(include_str!("languages.tsv"));
-        rows.map(|[name, keep, without_shell, instead_of_syntax, parallel, wait @ ..]: [_; 8]| {
-            let wait = wait.into_iter().filter(|line| !line.is_empty()).collect();
-            (name, Language { keep, without_shell, instead_of_syntax, parallel, wait })
-        })
-        .collect()
-    });
-    static UNKNOWN: Language =
-        Language { keep: "", without_shell: "", instead_of_syntax: "", parallel: "", wait: Vec::new() };
-    NAMES.get(&format!("{runtime:?}")[..]).unwrap_or(&UNKNOWN)
+pub(super) fn language(runtime: Runtime) -> Language {
+    let name = format!("{runtime:?}");
+    let row = rows(include_str!("languages.tsv")).find(|[of, ..]: &[&str; 8]| *of == name).unwrap_or([""; 8]);
+    let [_, keep, without_shell, instead_of_syntax, parallel, wait @ ..] = row;
+    let wait = wait.into_iter().filter(|line| !line.is_empty()).collect();
+    Language { keep, without_shell, instead_of_syntax, parallel, wait }
 }

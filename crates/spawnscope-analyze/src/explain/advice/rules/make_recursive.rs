@@ -2,8 +2,6 @@
 //! reads its makefiles and checks its files, even if there is nothing to do. They run one after the
 //! other unless the directories are targets of their own.
 
-use std::collections::BTreeMap;
-
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{launches, name, option, time, times};
@@ -16,15 +14,11 @@ const MAX_FINDINGS: usize = 2;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
-    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
-    for (index, launch) in context.launched() {
-        // A make whose output is read, as for `$(shell make ...)`, is a query, not a part of the
-        // build.
-        if is_sub_make(forest, index as usize) && !context.is_captured(index) {
-            let kind = (launch.birth_command.name, launch.command.name);
-            by_kind.entry(kind).or_default().push(index);
-        }
-    }
+    // A make whose output is read, as for `$(shell make ...)`, is a query, not a part of the build.
+    let by_kind = context.grouped_by(|index, launch| {
+        let is_part = is_sub_make(forest, index as usize) && !context.is_captured(index);
+        is_part.then_some((launch.birth_command.name, launch.command.name))
+    });
     longest_frequent_groups(context, by_kind, MAX_FINDINGS)
         .into_iter()
         .map(|(kind, all)| finding(context, kind, all))

@@ -46,7 +46,7 @@ fn finding(context: &RuleContext<'_, '_>, firsts: &[(u32, f64, f64)], first: f64
     let launches = firsts.iter().map(|(index, ..)| *index).collect();
     let files = units::counted(firsts.len() as u64, "file", "files");
     let title = "the first launch of each file is slow, as if macOS checks the file";
-    Finding::modelled("scanner", title, launches)
+    let finding = Finding::modelled("scanner", title, launches)
         .fixed_elsewhere()
         .evidence(format!(
             "{files}: the first launch took a median of {}, later launches {}",
@@ -54,7 +54,7 @@ fn finding(context: &RuleContext<'_, '_>, firsts: &[(u32, f64, f64)], first: f64
             time(Nanos(later as u64))
         ))
         .with_example(context)
-        .fix_lines(products::fix(&["syspolicyd".to_owned()]))
         .recipe("scanner-terminal", &[], &[])
-        .predicted_by(Change::Replace((later / first * 1_000.0) as u32), "")
+        .predicted_by(Change::Replace((later / first * 1_000.0) as u32), "");
+    products::with_fix(finding, &["syspolicyd".to_owned()])
 }

@@ -37,13 +37,13 @@ fn finding(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos) -> Find
     daemons.dedup();
     let title = format!("execs and opens wait for a permission scanner: {}", daemons.join(" and "));
     let evidence = evidence(context, waits, waited, &launches);
-    Finding::measured("scanner", title, launches)
+    let finding = Finding::measured("scanner", title, launches)
         .fixed_elsewhere()
         .evidence_lines(evidence)
         .with_example(context)
-        .fix_lines(products::fix(&daemons))
-        .recipe("scanner", &[], &[])
-        .predicted_by(Change::NoScan, "--no-scan")
+        .recipe("scanner-exclusions", &[], &[])
+        .predicted_by(Change::NoScan, "--no-scan");
+    products::with_fix(finding, &daemons)
 }
 
 fn daemon_name(context: &RuleContext<'_, '_>, wait: &Wait) -> String {
