@@ -133,15 +133,8 @@ mod tests {
             saving: [Nanos(1); 3],
             launched: vec![(b"git".to_vec(), 1)],
             callers: CallerCounts { largest: vec![(call_site(), 1)], ..CallerCounts::default() },
-            foreign: None,
-            overlaps: Vec::new(),
-            alternatives: Vec::new(),
-            line: Vec::new(),
-            edited: Vec::new(),
-            edit_limits: String::new(),
             edited_share: 1.0,
-            patch: Vec::new(),
-            is_edited_after_others: false,
+            ..Advice::default()
         }
     }
 

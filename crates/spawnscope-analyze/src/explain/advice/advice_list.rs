@@ -15,7 +15,7 @@ use crate::sites::callers::CallerCounts;
 use spawnscope_data::event::Nanos;
 
 /// A finding with the predicted saving of its fix.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Advice {
     /// What was found.
     pub finding: Finding,

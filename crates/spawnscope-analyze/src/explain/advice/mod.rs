@@ -157,13 +157,7 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, saving: [Nanos; 3]
         foreign: foreign_code(context, &finding),
         finding: edits::add_edits(context, callers::add_evidence(context, finding)),
         saving,
-        overlaps: Vec::new(),
-        alternatives: Vec::new(),
-        line: Vec::new(),
-        edited: Vec::new(),
-        edit_limits: String::new(),
         edited_share: 1.0,
-        patch: Vec::new(),
-        is_edited_after_others: false,
+        ..Advice::default()
     }
 }

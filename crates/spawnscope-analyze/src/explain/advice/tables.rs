@@ -12,9 +12,8 @@ pub(super) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = 
 /// Returns the lines of a recipe (`recipes.tsv`) that hold in some cases. `values` are put in place
 /// of their names in braces; one that is not empty is a case, too.
 pub(super) fn recipe(key: &str, cases: &[&str], values: &[(&str, &str)]) -> Vec<String> {
-    let is_known = |case: &str| {
-        cases.iter().any(|each| *each == case) || values.iter().any(|(name, value)| *name == case && !value.is_empty())
-    };
+    let is_known =
+        |case: &str| cases.contains(&case) || values.iter().any(|(name, value)| *name == case && !value.is_empty());
     let holds = |word: &str| word.strip_prefix('!').map_or_else(|| is_known(word), |not| !is_known(not));
     let is_case = |when: &str| when.is_empty() || when.split(' ').any(|words| words.split('+').all(holds));
     let filled = |text: &str| {

@@ -196,11 +196,6 @@ impl Substitute {
 /// Differences between a replacement and the `$(echo ...)` in the replaced code.
 const ECHO_DIFFERS: &str = "unlike `$(echo)`, the replacement keeps newlines at the end, and what echo interprets (-n, -e, and in sh backslashes)";
 
-pub(super) const BASENAME_LIMIT: &str =
-    "`${p##*/}` turns a path that ends with a slash into nothing: remove the slash first with `${p%/}`";
-pub(super) const NEWLINES_LIMIT: &str =
-    "the replacement keeps newlines at the end of a name, whereas `$( )` removes them";
-
 pub(super) const TEXT_LIMIT: &str = "a variable in the pattern is compared as text";
 
 /// Whether no character of a text is special in regular expressions or in single quotes.

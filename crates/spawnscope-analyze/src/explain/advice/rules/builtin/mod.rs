@@ -1,10 +1,9 @@
 //! Small programs that a shell launches although it can do their work itself. `row` reads the table
-//! of replacements; `names`, `numbers`, `text` and `sed` compute replacements that depend on the
+//! of replacements; `numbers`, `text` and `sed` compute replacements that depend on the
 //! recorded arguments. Calls that cannot be replaced reliably are skipped.
 
 mod call;
 mod edits;
-mod names;
 mod numbers;
 mod row;
 mod sed;

@@ -1,48 +1,7 @@
-//! Replacements for arithmetic and comparisons by expr, and for seq.
+//! Replacements for seq and date.
 
 use super::call::{Call, ExactFor, Form, Substitute};
 use crate::patterns::shells::Dialect;
-
-pub(super) fn arithmetic(call: &Call) -> Option<Substitute> {
-    let operator = &call.arguments[1];
-    let shown = if operator == "*" { "\\*" } else { operator };
-    let substitute = Substitute::code(
-        format!("$(expr \"$a\" {shown} \"$b\")"),
-        format!("$((a {operator} b))"),
-        &[
-            "`$(( ))` reads a number with a leading zero as octal, treats other text as a variable name or as 0, and computes with 64-bit integers",
-            "expr also exits with status 1 when the result is 0",
-        ],
-    )?;
-    Some(substitute.edited_as(Form::Word(format!("$(({{#1}} {operator} {{#3}}))")), ExactFor::Integers))
-}
-
-/// Replaces a comparison that expr makes: of numbers if both operands are numbers, otherwise of
-/// strings. `None` if strings are compared with < or >, which sh cannot do.
-pub(super) fn comparison(call: &Call) -> Option<Substitute> {
-    let [a, operator, b] = call.words()[..] else {
-        return None;
-    };
-    let is_of_numbers = [a, b].iter().all(|operand| operand.parse::<i64>().is_ok());
-    let option = match operator {
-        "=" | "!=" if !is_of_numbers => operator,
-        _ if !is_of_numbers => return None,
-        "<" => "-lt",
-        "<=" => "-le",
-        ">" => "-gt",
-        ">=" => "-ge",
-        "=" => "-eq",
-        _ => "-ne",
-    };
-    Substitute::code(
-        format!("expr \"$a\" '{operator}' \"$b\""),
-        format!("[ \"$a\" {option} \"$b\" ]"),
-        &[
-            "expr compares numbers if both operands are numbers, otherwise text; `[ -eq ]` compares only numbers, `[ = ]` only text; \
-             expr also prints 1 or 0",
-        ],
-    )
-}
 
 /// Replaces a sequence of numbers that a loop reads.
 pub(super) fn seq(call: &Call) -> Option<Substitute> {
@@ -71,4 +30,52 @@ pub(super) fn seq(call: &Call) -> Option<Substitute> {
     let next = if step == 1 { "i++".to_owned() } else { format!("i += {step}") };
     let after = format!("for ((i = {from}; i <= {to}; {next}))");
     Substitute::code(before, after, &["only if the loop body does not change `i`"])
+}
+
+pub(super) fn date(call: &Call) -> Option<Substitute> {
+    let (format, options) = call.words().split_last().map(|(last, options)| (*last, options.to_vec()))?;
+    let format = format.strip_prefix('+').filter(|format| is_strftime_format(format))?;
+    let is_universal = options.first() == Some(&"-u");
+    let is_time =
+        |text: &str| text.strip_prefix('@').is_some_and(|time| time.bytes().all(|byte| byte.is_ascii_digit()));
+    let (shown, time) = match options[usize::from(is_universal)..] {
+        [] => ("-1", "-1".to_owned()),
+        ["-d", time] if is_time(time) => ("\"$seconds\"", format!("{{@{}}}", options.len())),
+        _ => return None,
+    };
+    let [zone, option] = if is_universal { ["TZ=UTC0 ", "-u "] } else { ["", ""] };
+    let of_time = if options.len() > 1 { "-d \"@$seconds\" " } else { "" };
+    let substitute = Substitute::statement(
+        format!("$(date {option}{of_time}'+{format}')"),
+        format!("{zone}printf -v t '%({format})T' {shown}"),
+        "t",
+        &["`printf %(...)T` needs bash 4.2, and ignores a TZ that is set only for date"],
+    )?;
+    let form = Form::Statement(format!("{zone}printf -v {{y}} '%({format})T' {time}"));
+    Some(substitute.edited_as(form, ExactFor::Any))
+}
+
+/// Maximum length of the format between `%(` and `)T`, in bytes. The expanded text must fit into
+/// bash's buffer of 128 bytes.
+const MAX_FORMAT_BYTES: usize = 40;
+
+/// Whether strftime, which bash calls, supports the whole format. date supports some letters and
+/// colons that strftime lacks. Characters that the shell would take for the end of the format or
+/// for an escape are excluded.
+fn is_strftime_format(format: &str) -> bool {
+    let mut rest = format;
+    while let Some((text, conversion)) = rest.split_once('%') {
+        let conversion = conversion.trim_start_matches(['-', '_', '0', '^']);
+        let mut letters = conversion.chars();
+        let is_known = letters.next().is_some_and(|letter| "aAbBcCdDeFgGhHIjklmMpPrRsSTuUVwWxXyYzZ%".contains(letter));
+        if !is_known || !is_plain_text(text) {
+            return false;
+        }
+        rest = letters.as_str();
+    }
+    is_plain_text(rest) && (1..=MAX_FORMAT_BYTES).contains(&format.len())
+}
+
+fn is_plain_text(text: &str) -> bool {
+    text.chars().all(|each| each.is_ascii_alphanumeric() || " _./:,=@+-".contains(each))
 }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::call::{Call, Effect, Exact, ExactFor, Form, Operand, Substitute};
-use super::{names, numbers, sed, text};
+use super::call::{Call, Effect, Exact, ExactFor, Form, Operand, Substitute, has_only};
+use super::{numbers, sed, text};
 use crate::explain::advice::tables::rows;
 use crate::patterns::shells::Dialect;
 use crate::patterns::words::Words;
@@ -45,12 +45,9 @@ pub(super) static TABLE: LazyLock<BTreeMap<&'static [u8], Vec<Row>>> = LazyLock:
 /// result might differ.
 fn computed(name: &str) -> Option<fn(&Call) -> Option<Substitute>> {
     Some(match name.strip_prefix('=')? {
-        "arithmetic" => numbers::arithmetic,
         "awk" => text::awk,
-        "basename" => names::basename_with_suffix,
-        "comparison" => numbers::comparison,
         "cut" => text::cut,
-        "date" => names::date,
+        "date" => numbers::date,
         "grep" => text::grep,
         "sed" => sed::sed,
         "seq" => numbers::seq,
@@ -68,9 +65,10 @@ impl Row {
         if let Some(computed) = computed(self.code[1]) {
             return computed(call);
         }
-        // Arguments may contain `{program}`, so `{call}` is replaced last.
-        let [before, after] =
-            self.code.map(|code| code.replace("{program}", &call.program).replace("{call}", &call.command_line()));
+        // Arguments may contain `{program}`, so these are replaced last.
+        let [before, after] = self.code.map(|code| {
+            filled(&code.replace("{program}", &call.program), call).replace("{call}", &call.command_line())
+        });
         let exact = self.exact(call);
         let effect = if self.effect == "builtin" { Effect::Builtin } else { Effect::NoProcess };
         Some(Substitute {
@@ -88,11 +86,17 @@ impl Row {
         let steps = |operand| Form::Steps { operand, steps: vec![code.to_owned()] };
         let (form, exact_for) = match kind {
             // An expansion of the last argument, a path; of one that ends with a name; of the text
-            // that the program reads.
+            // that the program reads. A name without a suffix, a computation.
             "directory" => (steps(Operand::Last), ExactFor::Directory),
             "name" => (steps(Operand::Last), ExactFor::Name { suffix: String::new() }),
             "input" => (steps(Operand::Input), ExactFor::Any),
             // A word, as a template; in place of `$( )` only.
+            "suffix" => {
+                let steps = ["##*/", "%{2}"].map(str::to_owned).to_vec();
+                let suffix = call.arguments[1].clone();
+                (Form::Steps { operand: Operand::First, steps }, ExactFor::Name { suffix })
+            }
+            "integers" => (Form::Word(filled(code, call)), ExactFor::Integers),
             "word" => (Form::Word(code.to_owned()), ExactFor::Any),
             "captured" => (Form::Captured(code.to_owned()), ExactFor::Any),
             // The name of a builtin in place of the program, for operands that are not builtins
@@ -120,10 +124,18 @@ impl Row {
     }
 }
 
+/// Inserts the arguments of a call into code.
+fn filled(code: &str, call: &Call) -> String {
+    let arguments = (1..).zip(&call.arguments);
+    arguments.fold(code.to_owned(), |code, (number, argument)| code.replace(&format!("{{={number}}}"), argument))
+}
+
 fn all_match(words: &str, arguments: &[String]) -> bool {
     let matches = |word: &str, argument: &String| match word {
         "ANY" => true,
         "OPERAND" => !argument.starts_with('-'),
+        "NUMBER" => argument.parse::<i64>().is_ok(),
+        "PLAIN" => has_only(argument, "._-+"),
         _ => word.split('|').any(|alternative| alternative == argument),
     };
     let words: Vec<&str> = words.split_whitespace().collect();

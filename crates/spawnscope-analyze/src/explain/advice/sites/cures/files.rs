@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::phrases::{name, quoted, replacement};
 use crate::explain::advice::programs::{HAS_DESTINATION, TAKES_MANY, TAKES_ONE, is_heavy, is_sed_for_each_file};
+use crate::explain::advice::tables::recipe;
 use crate::model::launch::{Exec, is_version_of};
 use crate::patterns::shells::Dialect;
 use crate::patterns::xargs::XargsOptions;
@@ -154,48 +155,32 @@ pub(super) fn snippet(key: &BatchKey, argv: &[Vec<u8>], input: &str, size: usize
         (true, false) => (" OPTIONS...".to_owned(), destination),
         (false, _) => (options, destination),
     };
-    let with_file = |file: &str| format!("{program}{options}{file}{destination}");
     let target = if destination.is_empty() { String::new() } else { format!(" -t{destination}") };
-    let without_file = format!("{program}{options}{target}");
-    let (before, after) = calls(key.launcher, with_file, &without_file, size);
-    let mut fix = vec![match (batches > 1, key.has_destination) {
-        (true, true) => format!("pass many {input}s at once, with one launch for each directory:"),
-        (true, false) => format!("pass many {input}s at once, with one launch for the {input}s of each kind:"),
-        (false, _) => format!("pass many {input}s at once:"),
-    }];
-    fix.extend(replacement(&before, &after));
-    if matches!(key.launcher, Launcher::Xargs { .. }) && key.has_destination {
-        fix.push("  (with -t, the directory comes first, so the files can come last without -I)".to_owned());
-    }
-    if matches!(key.launcher, Launcher::Shell(_)) {
-        fix.push(format!(
-            "or collect the files: printf '%s\\0' \"$f\" in the loop, and after it: done | xargs -0r {without_file} --"
-        ));
-    }
+    let (launcher, each, file, parallel) = match key.launcher {
+        Launcher::Xargs { parallel, replaces: true } => ("xargs", "-I{}", " {}", parallel),
+        Launcher::Xargs { parallel, .. } => ("xargs", "-n1", "", parallel),
+        Launcher::Find => ("find", "", " {}", 1),
+        Launcher::Shell(_) => ("shell", "", " \"$f\"", 1),
+    };
+    let is_sh = key.launcher == Launcher::Shell(Dialect::Posix);
+    let values = [
+        ("input", input),
+        ("each", each),
+        ("workers", &if parallel > 1 { format!(" -P{parallel}") } else { String::new() }),
+        ("batch", &if parallel > 1 { format!(" -n{size}") } else { String::new() }),
+        ("command", &format!("{program}{options}")),
+        ("file", file),
+        ("destination", &destination),
+        ("without", &format!("{program}{options}{target}")),
+        ("files", if is_sh { "*" } else { "\"${files[@]}\"" }),
+    ];
+    let several = if batches > 1 { "several" } else { "" };
+    let directory = if key.has_destination { "directory" } else { "" };
+    let mut fix = recipe("many-at-once", &[launcher, several, directory], &values);
+    // The call for one file each, and that for many.
+    let calls = replacement(fix[1].trim(), fix[2].trim());
+    fix.splice(1..3, calls);
     fix
-}
-
-/// Returns the calls for one file each, and the call for many.
-fn calls(launcher: Launcher, with_file: impl Fn(&str) -> String, without_file: &str, size: usize) -> (String, String) {
-    match launcher {
-        Launcher::Xargs { parallel, replaces } => {
-            let (each, file) = if replaces { ("-I{}", " {}") } else { ("-n1", "") };
-            let workers = if parallel > 1 { format!(" -P{parallel}") } else { String::new() };
-            let batch_option = if parallel > 1 { format!(" -n{size}") } else { String::new() };
-            (
-                format!("xargs {each}{workers} {}", with_file(file)),
-                format!("xargs{batch_option}{workers} {without_file}"),
-            )
-        }
-        Launcher::Find => {
-            (format!("find ... -exec {} \\;", with_file(" {}")), format!("find ... -exec {without_file} {{}} +"))
-        }
-        Launcher::Shell(dialect) => {
-            let files = if dialect == Dialect::Posix { "*" } else { "\"${files[@]}\"" };
-            let loop_over = format!("for f in {files}; do {}; done", with_file(" \"$f\""));
-            (loop_over, format!("{without_file} -- {files}"))
-        }
-    }
 }
 
 /// Formats words with a space before each. Without `--`, which is added where it is needed.

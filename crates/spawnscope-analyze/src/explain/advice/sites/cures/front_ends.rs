@@ -1,8 +1,6 @@
 //! Front ends that prepare a program at each launch and then run it: they build it, resolve its
 //! packages, or start a container. What they prepare can be kept.
 
-use std::sync::LazyLock;
-
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::tables::rows;
@@ -23,12 +21,6 @@ pub(in crate::explain::advice::sites) struct FrontEnd {
     pub(super) fix: &'static str,
 }
 
-static TABLE: LazyLock<Vec<FrontEnd>> = LazyLock::new(|| {
-    let front_end =
-        |[program, subcommand, parent, repeats, fix]: [_; 5]| FrontEnd { program, subcommand, parent, repeats, fix };
-    rows(include_str!("../../front_ends.tsv")).map(front_end).collect()
-});
-
 impl FrontEnd {
     /// Whether it is about each program that its parent launches.
     pub(super) fn is_any_program(&self) -> bool {
@@ -42,16 +34,21 @@ impl FrontEnd {
 }
 
 /// Returns the front end that a site launches.
-pub(in crate::explain::advice::sites) fn of(
-    context: &RuleContext<'_, '_>,
-    site: &Site<'_>,
-) -> Option<&'static FrontEnd> {
+pub(in crate::explain::advice::sites) fn of(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<FrontEnd> {
     let exec = context.launch(site.launches[0]).execs.last()?;
     let call = Call::of(exec)?;
     let words = [call.arguments.first().copied(), subcommand_of(exec)];
-    TABLE.iter().find(|front_end| {
+    let all = rows(include_str!("../../front_ends.tsv")).map(|[program, subcommand, parent, repeats, fix]| FrontEnd {
+        program,
+        subcommand,
+        parent,
+        repeats,
+        fix,
+    });
+    let mut of_site = all.filter(|front_end| {
         (front_end.is_any_program() || call.name == front_end.program.as_bytes())
             && (front_end.subcommand.is_empty() || words.contains(&Some(front_end.subcommand.as_bytes())))
             && (front_end.parent.is_empty() || site.parent == front_end.parent.as_bytes())
-    })
+    });
+    of_site.next()
 }

@@ -19,7 +19,7 @@ use spawnscope_data::event::Nanos;
 /// again.
 pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     if let Some(front_end) = front_ends::of(context, site) {
-        return Some(prepared_once(context, site, front_end));
+        return Some(prepared_once(context, site, &front_end));
     }
     interpreter(context, site)
 }
