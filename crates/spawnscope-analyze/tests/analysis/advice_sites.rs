@@ -211,7 +211,10 @@ fn what_each_launch_writes_or_runs_is_not_passed_at_once() {
     let code = "for f; do /opt/conv \"$f\" >\"$f.new\"; done";
     let mut serial = Serial::with_command("/bin/sh", &["sh", "-c", code]);
     for number in 0..COUNT {
-        serial.launch(&LONG, Some(("/opt/conv", &["/opt/conv", &format!("f{number}")])));
+        let launch = serial.launch(&LONG, Some(("/opt/conv", &["/opt/conv", &format!("f{number}")])));
+        // Its line has an edit, although the fix was taken back.
+        let line = serial.builder.line(Language::Dash, "x.sh", 2, "");
+        serial.builder.set_call_chain(launch, &[line]);
     }
     let found = advices(&serial.finish());
     let own = only(&found, "many-per-launch");

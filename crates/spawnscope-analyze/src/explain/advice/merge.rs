@@ -262,7 +262,8 @@ fn have_same_launches(one: &[u32], other: &[u32]) -> bool {
 /// Returns the advice about a cause: the best fix, with the others as its alternatives. `members`
 /// are sorted by their scores.
 fn best_of(mut members: Vec<Advice>) -> Advice {
-    if members.iter().any(|advice| !advice.finding.is_guess || !advice.finding.edits.is_empty()) {
+    let is_better = |advice: &Advice| !advice.finding.is_guess || !advice.finding.edits.is_empty();
+    if members.iter().any(|advice| !advice.finding.is_objected && is_better(advice)) {
         members.retain(|advice| !advice.finding.is_objected);
     }
     let most = score(&members[0]);
