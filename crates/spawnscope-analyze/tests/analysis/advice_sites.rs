@@ -138,6 +138,21 @@ fn lines_that_compile_the_same_file_are_one_finding() {
     assert!(fix_of(&advice).starts_with("test several features with one compilation"), "{advice:?}");
 }
 
+/// Two lines of a loop give each file to one program, with other options. One round ends early.
+#[test]
+fn lines_with_the_same_inputs_are_one_finding() {
+    let mut serial = Serial::with_command(BASH[0], BASH);
+    for number in 0..39 {
+        let file = format!("f{}.po", number / 2);
+        let words = if number % 2 == 0 { ["msgfmt", "--check", &file] } else { ["msgfmt", "--statistics", &file] };
+        let launch = serial.launch(&Spans::USUAL, Some(("/usr/bin/msgfmt", &words)));
+        let line = serial.builder.line(Language::Bash, "x.sh", 2 + number % 2, "");
+        serial.builder.set_call_chain(launch, &[line]);
+    }
+    let found = advices(&serial.finish());
+    assert_eq!(found.worth[0].finding.launches.len(), 39, "{found:?}");
+}
+
 /// A few lines that ask jq about one file, once each.
 #[test]
 fn different_questions_about_one_file_are_one_finding() {

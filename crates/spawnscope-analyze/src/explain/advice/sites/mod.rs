@@ -16,6 +16,7 @@ use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edits;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::owner::foreign_code;
+use crate::explain::advice::shared_line::arguments_of;
 use crate::model::external_wait::{ExternalWait, external_wait_of};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::is_shell;
@@ -39,6 +40,9 @@ const SPENT: f64 = 1.1;
 /// A site explains another one around it if it holds at least this share of the other's time on the
 /// critical path.
 const MAJORITY: f64 = 0.5;
+/// Lines ask about the same inputs if they have at least this share of them in common: some rounds
+/// of a loop end early.
+const SAME_INPUTS: f64 = 0.8;
 
 /// The programs that make launches for the values of its variables.
 const FUNCTIONS_OF_MAKE: &[u8] = b"$(shell)";
@@ -190,12 +194,14 @@ fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) ->
             continue;
         }
         let cures = cures::of(context, &site);
-        // The inputs of several lines are no list.
+        // The inputs of several lines are no list, unless they are the same.
         let line = |site: &Site<'_>| context.callers.number_of(site.launches[0] as usize);
         let has_list = cures.iter().any(|cure| cure.finding.one_call.is_some());
-        let is_joined = |other: &Site<'_>| is_of_programs(other) && (!has_list || line(other) == line(&site));
-        let alike =
-            found.iter_mut().find(|(other, known)| is_joined(other) && have_same_fixes(known, &cures, is_of_make));
+        let alike = found.iter_mut().filter(|(other, _)| is_of_programs(other)).find(|(other, known)| {
+            let has_inputs = have_same_inputs(context, &other.launches, &site.launches);
+            (!has_list || has_inputs || line(other) == line(&site))
+                && have_same_fixes(known, &cures, is_of_make || has_inputs)
+        });
         match alike {
             Some((other, known)) => {
                 other.launches.extend(site.launches);
@@ -215,6 +221,17 @@ fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) ->
         }
     }
     found
+}
+
+/// Whether the last arguments of launches, which differ, are mostly those of others.
+fn have_same_inputs(context: &RuleContext<'_, '_>, one: &[u32], other: &[u32]) -> bool {
+    let inputs = |launches: &[u32]| {
+        let execs = launches.iter().filter_map(|index| context.launch(*index).execs.last());
+        execs.filter_map(|exec| arguments_of(exec).pop()).collect::<BTreeSet<_>>()
+    };
+    let (one, other) = (inputs(one), inputs(other));
+    let common = one.intersection(&other).count();
+    common > 1 && common as f64 >= SAME_INPUTS * one.len().max(other.len()) as f64
 }
 
 /// Whether cures are the same ones, or only the first counts, and the first has the same fix.
