@@ -31,11 +31,11 @@ const QUERY_SUBCOMMANDS: [(&str, Words); 12] = [
 pub(crate) const GIT_READS: Words =
     Words("cat-file diff diff-tree log ls-files ls-tree merge-base name-rev rev-list rev-parse show");
 /// Programs whose output may change although their arguments do not: they read their input, the
-/// time, or files that change.
+/// time, or files that change. What `ps` and `df` print changes too, but seldom during a script.
 const PROGRAMS_WITH_CHANGING_OUTPUT: Words = Words(
-    "[ awk base64 basename cat cmp column comm cp curl cut date dd df diff du echo env expr false find free gawk grep
-     head hexdump jq kill ls lsof make mawk mktemp mv nc nice od openssl paste pgrep pidof printf ps rev rm sed shuf
-     sleep sort ss ssh stat sudo tail tee test timeout touch tr true uniq uuidgen wc wget xargs xxd",
+    "[ awk base64 basename cat cmp column comm cp curl cut date dd diff du echo env expr false find gawk grep head
+     hexdump jq kill ls make mawk mktemp mv nc nice od openssl paste printf rev rm sed shuf sleep sort ssh stat sudo
+     tail tee test timeout touch tr true uniq uuidgen wc wget xargs xxd",
 );
 
 /// Whether the answer to a repeated command line is the same.

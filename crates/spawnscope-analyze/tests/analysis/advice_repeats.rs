@@ -100,7 +100,7 @@ fn changing_or_other_commands_are_not_repeated_questions() {
 #[test]
 fn advice_on_repeats_of_an_unknown_program_states_its_limits() {
     let advice = only(&advice_on_repeats(PYTHON, &[&["our-settings", "--get", "x"]], READ), "once");
-    assert!(advice.finding.limits.contains("does not know this program"), "{advice:?}");
+    assert!(advice.finding.limits.contains("does not know what it depends on"), "{advice:?}");
 }
 
 #[test]

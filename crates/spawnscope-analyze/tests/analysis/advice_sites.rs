@@ -153,6 +153,30 @@ fn lines_with_the_same_inputs_are_one_finding() {
     assert_eq!(found.worth[0].finding.launches.len(), 39, "{found:?}");
 }
 
+/// What `ps` prints changes, but a script asks it for one picture of the machine.
+#[test]
+fn a_program_that_writes_the_same_into_each_pipeline_is_asked_once() {
+    let pipelines = |has_pauses: bool| {
+        let mut serial = Serial::with_command(BASH[0], BASH);
+        for number in 0..12 {
+            let writer = serial.launch(&Spans::USUAL, Some(("/usr/bin/ps", &["ps", "-e"])));
+            let reader = serial.launch(&Spans::USUAL, Some(("/usr/bin/grep", &["grep", &format!("p{number}")])));
+            let started = serial.builder.row(writer).created;
+            serial.builder.row(reader).created = started;
+            if has_pauses {
+                serial.launch(&Spans::USUAL, Some(("/bin/sleep", &["sleep", "1"])));
+            }
+        }
+        advices(&serial.finish())
+    };
+    let of_ps = |found: &AdviceList| {
+        found.worth.iter().any(|advice| advice.finding.title.contains("launches ps") && advice.finding.rule == "once")
+    };
+    let found = pipelines(false);
+    assert!(of_ps(&found), "{found:?}");
+    assert!(!of_ps(&pipelines(true)), "it watches");
+}
+
 /// A few lines that ask jq about one file, once each.
 #[test]
 fn different_questions_about_one_file_are_one_finding() {

@@ -243,7 +243,7 @@ fn may_be_in_loop(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
 }
 
 /// Whether a pause is between most launches with the same arguments: they watch something.
-fn are_watching(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+pub(super) fn are_watching(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let sleeps = context.launched().filter(|(_, launch)| launch.command.name == b"sleep");
     let starts: Vec<Nanos> = sleeps.filter_map(|(_, launch)| launch.start()).collect();
     let is_paused = |pair: &&[u32]| {
@@ -255,7 +255,7 @@ fn are_watching(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
 }
 
 /// Returns the launch that reads what another one writes into a pipeline.
-fn reader_of(context: &RuleContext<'_, '_>, index: u32) -> Option<u32> {
+pub(super) fn reader_of(context: &RuleContext<'_, '_>, index: u32) -> Option<u32> {
     let (siblings, position) = context.forest().siblings(index as usize)?;
     let next = *siblings.get(position + 1)?;
     let has_program = !context.launch(next as u32).execs.is_empty();

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::many::{are_watching, reader_of};
 use super::{Cure, ONCE, finding, removing, shared_line};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
@@ -34,6 +35,9 @@ type Question<'a> = (&'a [u8], Option<&'a [u8]>);
 /// Returns the cure of launches with the same questions.
 pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let (questions, is_sure) = repeated(context, site);
+    if !is_sure && are_watching(context, &site.launches) {
+        return None;
+    }
     let mut all: Vec<u32> = questions.values().flatten().copied().collect();
     all.sort_unstable();
     if all.is_empty() || (all.len() - questions.len()) * 100 < site.launches.len() * MIN_REPEATED_PERCENT {
@@ -94,7 +98,8 @@ fn answer(context: &RuleContext<'_, '_>, index: u32) -> Option<Answer> {
     let answer = answer_of(exec).filter(|_| !is_shell(context.launch(index).command.name))?;
     // About launches that the shell itself can replace, `builtin` has better advice.
     let may_read_input = is_in_pipeline(context.forest(), index) || runtime_of(exec) != Runtime::Native;
-    let is_known = answer == Answer::Same || context.is_captured(index) && !may_read_input;
+    let is_read = context.is_captured(index) || reader_of(context, index).is_some();
+    let is_known = answer == Answer::Same || is_read && !may_read_input;
     (is_known && !builtin::replaces(context, index)).then_some(answer)
 }
 
