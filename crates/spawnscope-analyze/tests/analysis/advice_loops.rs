@@ -359,6 +359,37 @@ fn launches_that_mostly_wait_run_more_at_a_time_than_there_are_cpus() {
 }
 
 #[test]
+fn readers_that_wait_for_their_writers_do_not_run_at_a_time() {
+    let mut serial = Serial::new();
+    for number in 0..10 {
+        let lists = Spans { run: 100_000_000, ..Spans::USUAL };
+        serial.builder.launch(ROOT, serial.now(), &lists, Some(("/opt/list", &["list", "-a"])));
+        let name = format!("name{number}");
+        let program = Some(("/opt/ask", &["ask", &name][..]));
+        let reader = serial.launch_without_cpu(&Spans::USUAL, program, 100_000_000, LeftCpu::Interruptible);
+        serial.builder.row(reader).cpu = Some(Nanos(1_000_000));
+    }
+    let found = advices(&serial.finish());
+    let is_of_readers = |advice: &Advice| advice.finding.rule == "parallel" && advice.finding.title.contains(" ask ");
+    assert!(!found.worth.into_iter().flat_map(Advice::separated).any(|advice| is_of_readers(&advice)));
+}
+
+/// `npm run clean && npm run css`: what a person wrote down in this order may depend on it.
+#[test]
+fn commands_without_a_loop_keep_their_order() {
+    let of = |code: &str| {
+        let mut serial = Serial::with_command("/bin/sh", &["sh", "-c", code]);
+        for step in 0..COUNT {
+            let spans = Spans { run: 40_000_000, ..Spans::USUAL };
+            serial.launch(&spans, Some(("/opt/task", &["task", &format!("step{step}")])));
+        }
+        advices(&serial.finish())
+    };
+    assert!(is_silent(&of("task clean && task css && task js; task html"), "parallel"));
+    assert!(!is_silent(&of("for step in clean css js html; do task $step; done"), "parallel"));
+}
+
+#[test]
 fn a_shell_that_checks_one_script_has_no_other_cure() {
     let mut serial = Serial::with_command("/usr/bin/find", &["find", "."]);
     for number in 0..COUNT {

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::once::is_in_pipeline;
 use super::{Cure, LOCK, PARALLEL, certain, finding, removing, shared_line};
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
@@ -20,6 +21,8 @@ use crate::model::tree::Forest;
 use crate::patterns::calls::Call;
 use crate::patterns::recursive_make::is_sub_make;
 use crate::patterns::runtimes::Runtime;
+use crate::patterns::script::{Kind, Script};
+use crate::patterns::shells::command_of;
 use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
@@ -67,6 +70,7 @@ pub(super) fn of_work(context: &RuleContext<'_, '_>, site: &Site<'_>, min_work: 
     by_parent.retain(|parent, all| {
         all.len() >= MIN_REPETITIONS
             && !has_enough_jobs(forest, *parent, cpus)
+            && !is_sequence(forest, *parent)
             && are_independent(context, all, min_work)
     });
     let pairs = by_parent.into_values().collect::<Vec<_>>().concat();
@@ -107,11 +111,24 @@ fn with_subshells(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<[u32; 2]> {
 fn jobs_of(context: &RuleContext<'_, '_>, all: &[u32]) -> u32 {
     let cpus = context.whatif.replay.cpus;
     let run = context.total_phase(all, Phase::Run).0 as f64;
+    // A reader in a pipeline waits for its writer, which would have to run at the same time, too.
+    if all.iter().filter(|index| is_in_pipeline(context.forest(), **index)).count() * 2 > all.len() {
+        return cpus;
+    }
     // Stops for a tracer are no waits.
     let waiting = run - cpu_usage(context.whatif, all).iter().sum::<f64>() * context.recording.max_slowdown();
     let share = 1.0 - waiting / context.spent_on(all).0.max(1) as f64;
     let most = MAX_WAITING.min(all.len() as u32).max(cpus);
     if share < MOSTLY { ((f64::from(cpus) / share.max(0.01)) as u32).min(most) } else { cpus }
+}
+
+/// Whether a shell executed the commands of its argument one by one, without a loop. Each may need
+/// what those before it did.
+fn is_sequence(forest: &Forest<'_>, parent: usize) -> bool {
+    let script = forest.launches[parent].execs.last().and_then(command_of).and_then(Script::parse);
+    script.is_some_and(|script| {
+        (0..script.len()).all(|index| !matches!(script.node(index).kind, Kind::For(_) | Kind::Loop { .. }))
+    })
 }
 
 /// Whether a program that can run commands in parallel ran at least as many at a time as there are
