@@ -188,6 +188,31 @@ fn a_shell_is_given_only_syntax_that_it_has() {
     assert!(!openssl.contains("do the work in the shell"), "no shell does what openssl does: {openssl}");
 }
 
+/// `cat access.log | grep 404`: the shell would execute commands for each of the lines.
+#[test]
+fn a_shell_does_not_read_what_another_program_prints() {
+    let advice_on = |has_writer: bool| {
+        let mut serial = Serial::with_command("/bin/bash", &["bash", "x.sh"]);
+        for number in 0..COUNT {
+            let line = serial.builder.line(Language::Bash, "x.sh", 2, "");
+            let cat: Option<(&str, &[&str])> = has_writer.then_some(("/bin/cat", &["cat", "access.log"]));
+            let pattern = format!(" {number} ");
+            let programs = [cat, Some(("/bin/grep", &["grep", "-q", &pattern]))];
+            let mut began = None;
+            for program in programs {
+                let launch = serial.launch(&Spans::USUAL, program);
+                began = began.or(serial.builder.row(launch).created);
+                serial.builder.row(launch).created = began;
+                serial.builder.set_call_chain(launch, &[line]);
+            }
+        }
+        let found = advices(&serial.finish()).worth;
+        found.into_iter().flat_map(Advice::separated).map(|advice| fix_of(&advice)).collect::<String>()
+    };
+    assert!(advice_on(false).contains("[[ $x "), "{}", advice_on(false));
+    assert!(!advice_on(true).contains("[[ $x "), "{}", advice_on(true));
+}
+
 /// `edit/tests/executed.rs` executes all forms of edits; here the recording decides which of them
 /// fits.
 #[test]

@@ -51,6 +51,7 @@ fn is_shell_line(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
         && all.len() >= 2 * MIN_REPETITIONS
         && small * 100 >= executed.count() * MIN_SMALL_PERCENT
         && all.iter().all(can_replace)
+        && !all.iter().any(|index| builtin::may_read_much(context, *index))
         && context.spent_on(&tops(context, all)) >= context.share_of_wall(MIN_SHARE)
 }
 

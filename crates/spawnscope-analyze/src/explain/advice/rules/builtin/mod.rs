@@ -21,7 +21,7 @@ use crate::explain::advice::phrases::{launches, name, replacement, time, times};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::thresholds::longest_frequent_groups;
 use crate::patterns::chains::is_in_version_manager;
-use crate::patterns::pipeline::PipelineUnit;
+use crate::patterns::pipeline::{PipelineUnit, overlap};
 use crate::patterns::shells::{Dialect, needless_shell};
 use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
@@ -39,6 +39,8 @@ const MAX_FINDINGS: usize = 5;
 const MAX_FORMS: usize = 4;
 /// Scripts without input, whose work is as small as that of a builtin.
 const WITHOUT_INPUT: Words = Words("which");
+/// Programs that must read all lines of their input, for each of which a shell executes commands.
+const READ_ALL_LINES: Words = Words("egrep fgrep grep sort uniq wc");
 /// The lengths of replacements that the title shows, in characters.
 const TITLE_LENGTHS: RangeInclusive<usize> = 3..=24;
 
@@ -102,6 +104,15 @@ pub(in crate::explain::advice) fn fix_of(context: &RuleContext<'_, '_>, launches
 pub(in crate::explain::advice) fn can_replace(context: &RuleContext<'_, '_>, index: u32) -> bool {
     let program = context.launch(index).command.name;
     TABLE.contains_key(program) && Dialect::of_parent(context.forest(), index as usize).is_some()
+}
+
+/// Whether a launch reads each line that another program prints, which may be any number. The shell
+/// takes longer than the programs for a file of more than about 100 kB.
+pub(in crate::explain::advice) fn may_read_much(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let (forest, index) = (context.forest(), index as usize);
+    let writer = forest.siblings(index).and_then(|(siblings, at)| Some(siblings[at.checked_sub(1)?]));
+    let is_program = |writer: usize| !forest.launches[writer].execs.is_empty() && overlap(forest, writer, index);
+    READ_ALL_LINES.contains(forest.launches[index].command.name) && writer.is_some_and(is_program)
 }
 
 /// Returns how the code that made some launches of a program does their work itself. Empty if it is

@@ -57,4 +57,5 @@ fn is_small(context: &RuleContext<'_, '_>, index: u32) -> bool {
         && forest.children(index as usize).is_empty()
         && parent.is_none_or(|parent| needless_shell(forest, parent as u32).is_none())
         && context.small_work.is_mostly_tax_by_cpu_time(index as usize)
+        && !builtin::may_read_much(context, index)
 }
