@@ -309,7 +309,11 @@ fn a_script_that_execs_itself_is_not_a_shim() {
 
 /// Returns the advice on a start-up file of bash that runs a program once and reads its output.
 fn advice_on_startup_program(path: &str, argv: &[&str]) -> AdviceList {
-    let mut serial = Serial::with_command("/bin/bash", &["bash", "-i"]);
+    advice_on_start_of("/bin/bash", path, argv)
+}
+
+fn advice_on_start_of(shell: &str, path: &str, argv: &[&str]) -> AdviceList {
+    let mut serial = Serial::with_command(shell, &[shell, "-i"]);
     let spans = Spans { run: 40_000_000, ..Spans::USUAL };
     serial.launch_waiting(&spans, Some((path, argv)), READ);
     advices(&serial.finish())
@@ -322,6 +326,9 @@ fn code_that_a_program_prints_for_a_start_up_file_can_be_saved() {
     assert_eq!(advice.finding.title, "bash calls `npm completion` once");
     assert!(advice.finding.fix.concat().contains("completions/npm"), "{advice:?}");
     assert!(advice.saving[0] > Nanos(40_000_000), "{advice:?}");
+    let of_zsh =
+        only(&advice_on_start_of("/bin/zsh", "/usr/bin/node", &["node", "/usr/bin/npm", "completion"]), "shell-code");
+    assert!(!of_zsh.finding.fix.concat().contains("bash-completion"), "{of_zsh:?}");
     let found = advice_on_startup_program("/usr/bin/direnv", &["direnv", "hook", "bash"]);
     let fix = only(&found, "shell-code").finding.fix;
     assert!(fix[2].ends_with("eval \"$(direnv hook bash)\"  ->  . ~/.direnv-init.sh"), "{fix:?}");

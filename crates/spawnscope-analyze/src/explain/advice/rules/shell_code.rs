@@ -8,7 +8,7 @@ use crate::explain::advice::phrases::{launches, name, time, times};
 use crate::explain::advice::thresholds::longest_groups;
 use crate::patterns::calls::Call;
 use crate::patterns::chains::{direct_manager_call, is_in_version_manager};
-use crate::patterns::shells::is_shell;
+use crate::patterns::shells::{Dialect, is_shell};
 use crate::patterns::words::Words;
 use crate::predict::whatif::changes::Change;
 
@@ -47,9 +47,10 @@ fn finding(context: &RuleContext<'_, '_>, caller: &[u8], words: &[&[u8]], all: V
     let (program, command, call) = (name(words.first()?), *words.get(1)?, name(&words.join(&b' ')));
     let is_manager = direct_manager_call(context.launch(all[0])).is_some();
     let is_completion = COMPLETIONS.contains(&command);
+    let is_zsh = Dialect::of_parent(context.forest(), all[0] as usize) == Some(Dialect::Zsh);
     let prints_code = is_completion || !is_manager || INIT.contains(&command);
     let (key, case) = match prints_code {
-        true => ("shell-code", if is_completion { "completion" } else { "" }.to_owned()),
+        true => ("shell-code", if is_completion && !is_zsh { "completion" } else { "" }.to_owned()),
         false => ("version-manager", name(command)),
     };
     let purpose = match command {
