@@ -7,7 +7,7 @@ use super::call::{Call, Exact, ExactFor};
 use super::call_of;
 use super::row::Row;
 use crate::explain::advice::context::RuleContext;
-use crate::explain::advice::edit::{Edit, EditRefusal, NewCode, shell_sites};
+use crate::explain::advice::edit::{Edit, EditRefusal, Form, NewCode, shell_sites};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::patterns::shells::Dialect;
@@ -51,16 +51,26 @@ fn exact(rows: &[Row], call: &Call) -> Option<Exact> {
 fn recorded_form(context: &RuleContext<'_, '_>, index: u32) -> Option<(NewCode, bool)> {
     let (rows, call) = call_of(context, index as usize)?;
     let arguments = arguments_of(context.launch(index).execs.first()?);
-    let exact = exact(rows, &call)?;
-    let is_exact = exact.exact_for.includes(&exact.form, &arguments);
-    let needs_one_line = exact.exact_for == ExactFor::Line;
-    Some((NewCode { form: exact.form, needs_one_line, limits: exact.limits }, is_exact))
+    Some(form_for_arguments(exact(rows, &call)?, &arguments))
+}
+
+fn form_for_arguments(exact: Exact, arguments: &[&[u8]]) -> (NewCode, bool) {
+    let Exact { mut form, exact_for, limits } = exact;
+    let needs_one_line = exact_for == ExactFor::Line;
+    let mut is_exact = exact_for.includes(&form, arguments);
+    let is_path = matches!(exact_for, ExactFor::Directory | ExactFor::Name { .. });
+    if let (false, true, Form::Steps { steps, .. }) = (is_exact, is_path, &mut form) {
+        // The slash of `for d in */` is removed first.
+        steps.insert(0, "%/".to_owned());
+        let paths: Vec<&[u8]> = arguments.iter().map(|word| word.strip_suffix(b"/").unwrap_or(word)).collect();
+        is_exact = exact_for.includes(&form, &paths);
+    }
+    (NewCode { form, needs_one_line, limits }, is_exact)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explain::advice::edit::Form;
     use crate::explain::advice::edit::tests::executed::check;
     use crate::explain::advice::rules::builtin::row::TABLE;
 
@@ -77,6 +87,35 @@ mod tests {
         let arguments = ["-qE", "^(fix|docs)(\\([a-z]+\\))?: "];
         let form = exact_form("grep", &arguments, Dialect::Bash).unwrap();
         check(&["bash"], "grep", &arguments, form, script, "if ! { grep_of_y='^(fix|docs)");
+    }
+
+    #[test]
+    fn the_slash_at_the_end_of_a_directory_is_no_part_of_its_name() {
+        let make = "mkdir -p -- 'a b/in' '-x/in' 'n\nl/in' v1.d/in\n";
+        for (program, recorded, expected) in [
+            ("basename", &["./a b/"][..], "x=${p%/}; x=${x##*/}"),
+            ("basename", &["./v1.d/", ".d"], "x=${p%/}; x=${x##*/}; x=${x%.d}"),
+            ("dirname", &["./a b/in/"], "x=${p%/}; x=${x%/*}"),
+        ] {
+            let arguments: Vec<&[u8]> = recorded.iter().map(|word| word.as_bytes()).collect();
+            let words: Vec<String> = recorded.iter().map(|word| (*word).to_owned()).collect();
+            let call = Call {
+                program: program.to_owned(),
+                arguments: words,
+                dialect: Dialect::Bash,
+                is_fed: false,
+                is_captured: true,
+            };
+            let found = exact(&TABLE[program.as_bytes()], &call).unwrap();
+            let (code, is_exact) = form_for_arguments(found.clone(), &arguments);
+            assert!(is_exact, "{program}");
+            let suffix = recorded.get(1).map_or(String::new(), |suffix| format!(" {suffix}"));
+            let list = if program == "dirname" { "./*/*/" } else { "./*/" };
+            let script = format!("{make}for p in {list}; do\n  x=$({program} \"$p\"{suffix})\n  echo \"$x\"\ndone\n");
+            check(&["bash", "dash"], program, recorded, code.form, &script, expected);
+            let root: Vec<&[u8]> = [&b"/"[..]].into_iter().chain(arguments.into_iter().skip(1)).collect();
+            assert!(!form_for_arguments(found, &root).1, "{program} /");
+        }
     }
 
     /// The code that the rules compute from the arguments.
