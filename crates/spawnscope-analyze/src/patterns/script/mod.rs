@@ -191,6 +191,14 @@ impl<'t> Script<'t> {
         })
     }
 
+    /// Returns the calls of a function. `None` if there is none, or if it may have other callers: a
+    /// wrapper, a trap, or a prompt names it, too.
+    pub(crate) fn calls_everywhere(&self, name: &[u8]) -> Option<Vec<usize>> {
+        let calls: Vec<usize> = self.calls(name).collect();
+        let named = identifiers(self.text).filter(|word| *word == name).count();
+        (!calls.is_empty() && named == calls.len() + 1).then_some(calls)
+    }
+
     /// Whether a part of the script, without its own parts, may set a variable.
     pub(crate) fn sets(&self, node: &Node<'t>, name: &[u8]) -> bool {
         match &node.kind {

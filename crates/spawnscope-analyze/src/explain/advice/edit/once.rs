@@ -239,6 +239,8 @@ fn before_function(call: &FoundCall<'_, '_>, function: usize, variables: &[&[u8]
         let is_in_function = script.ancestors(change).any(|each| matches!(script.node(each).kind, Kind::Function));
         script.node(change).range.start > start || is_in_function
     });
-    let is_same = variables.is_empty() && (is_fact || !changes_directory);
+    // Whoever sources the file may call a function in any directory.
+    let is_called_here = script.calls_everywhere(script.function_name(function)).is_some();
+    let is_same = variables.is_empty() && (is_fact || !changes_directory && is_called_here);
     list_of(script, function).filter(|_| is_same)
 }

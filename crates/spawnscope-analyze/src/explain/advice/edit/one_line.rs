@@ -4,7 +4,7 @@
 use super::line_each::answers_each_line;
 use crate::explain::advice::phrases::name;
 use crate::model::launch::base_name;
-use crate::patterns::script::{Kind, Part, Script, Simple, Word, identifiers, names};
+use crate::patterns::script::{Kind, Part, Script, Simple, Word, names};
 use crate::patterns::words::Words;
 
 /// Programs that print one line.
@@ -94,12 +94,10 @@ fn is_parameter_line<'t>(script: &Script<'t>, at: usize, known: &mut Vec<&'t [u8
         return true;
     }
     known.push(source);
-    let calls: Vec<usize> = script.calls(name).collect();
-    // A wrapper may call it, too.
-    let is_named_elsewhere = identifiers(script.text).filter(|word| *word == name).count() != calls.len() + 1;
+    let calls = script.calls_everywhere(name).unwrap_or_default();
     let sets = script.calls_in(range).any(|program| program == b"set");
     known.len() <= MAX_VARIABLES
-        && !(calls.is_empty() || is_named_elsewhere || sets)
+        && !(calls.is_empty() || sets)
         && calls
             .iter()
             .filter_map(|call| script.simple(*call))

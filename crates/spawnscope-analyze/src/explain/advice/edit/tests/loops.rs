@@ -170,6 +170,17 @@ fn a_call_whose_failure_is_handled_is_not_asked_before() {
     }
 }
 
+/// A prompt, a trap or a script that sources the file may call the function in another directory.
+#[test]
+fn a_function_that_others_call_asks_each_time() {
+    let asked = Calls::of("git", &[&["rev-parse", "--show-toplevel"]], Form::Once);
+    let script = |calls: &str| format!("f() {{\n  x=$(git rev-parse --show-toplevel)\n}}\n{calls}");
+    asked.edit(2, &script("f; f\n")).unwrap();
+    for others in ["", "PROMPT_COMMAND=f\n", "f; trap f EXIT\n"] {
+        asked.edit(2, &script(others)).expect_err(others);
+    }
+}
+
 #[test]
 fn a_member_of_a_list_is_found_by_the_shell() {
     let member = "MYPATH=/bin:/usr/bin\nfor d in /bin /x /usr /usr/bin; do\n  if ! echo \"$MYPATH\" | grep -qE \"(^|:)$d($|:)\"; then\n    MYPATH=$MYPATH:$d\n  fi\ndone\necho \"$MYPATH\"\n";
