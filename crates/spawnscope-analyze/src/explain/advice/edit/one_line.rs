@@ -174,7 +174,8 @@ fn prints_one_of_all(script: &Script<'_>, simple: &Simple<'_>) -> bool {
 fn is_line_of_git(simple: &Simple<'_>) -> bool {
     let words: Vec<Vec<u8>> = simple.words.iter().skip(1).map(|word| word.literal().unwrap_or_default()).collect();
     let Some((subcommand, words)) = words.split_first() else { return false };
-    let format = words.iter().find_map(|word| word.strip_prefix(b"--format="));
+    const FORMATS: [&[u8]; 3] = [b"--format=format:", b"--pretty=format:", b"--format="];
+    let format = words.iter().find_map(|word| FORMATS.iter().find_map(|option| word.strip_prefix(*option)));
     let has_format = format.is_some_and(|format| is_format_of_one_line(&name(format)));
     let options = words.iter().filter(|word| word.starts_with(b"-")).count();
     match &subcommand[..] {

@@ -310,6 +310,7 @@ fn a_text_of_a_function_has_one_line_in_all_calls() {
         "f 'a b'; f \"$(wc -l <x)\"",
         "for g in *; do f \"$g\"; done",
         "s=$(git log -1 --format=%s \"$c\"); f \"$s\"",
+        "s=$(git log -1 --pretty=format:%s \"$c\"); f \"$s\"",
         "f \"$(x | sort | tail -n 1)\"; f \"$(head -n1 \"$y\")\"",
     ];
     known.iter().for_each(|calls| assert!(cut(&function(calls)).is_ok(), "{calls}"));
