@@ -110,24 +110,31 @@ impl Together {
         }
     }
 
-    /// Returns one argument (or several) that asks all questions. `None` unless each certainly has
-    /// one line of text as its answer or, for jq, one value.
-    pub(super) fn join(self, questions: &[Vec<u8>], variables: &[String]) -> Option<String> {
+    /// Returns one argument (or several) that asks all questions, in which the shell expands
+    /// variables or not. `None` unless each certainly has one line of text as its answer or, for
+    /// jq, one value.
+    pub(super) fn join(self, questions: &[Vec<u8>], variables: &[String], is_expanded: bool) -> Option<String> {
         let texts: Vec<&str> = questions.iter().map(|text| std::str::from_utf8(text).ok()).collect::<Option<_>>()?;
-        let quoted = |text: String| (!text.contains('\'')).then(|| format!("'{text}'"));
+        let quoted = |text: String| match is_expanded {
+            true => Some(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))),
+            false => (!text.contains('\'')).then(|| format!("'{text}'")),
+        };
         match self {
             Together::Jq => {
                 let is_value = |text: &&str| {
                     let is_path = |step: &str| {
-                        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._".contains(&byte);
+                        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._[]$".contains(&byte);
                         step == "length" || step.starts_with('.') && step != "." && step.bytes().all(is_name)
                     };
-                    !text.contains("..") && text.split('|').all(|step| is_path(step.trim()))
+                    // `.[]` has any number of values.
+                    !text.contains("..") && !text.contains("[]") && text.split('|').all(|step| is_path(step.trim()))
                 };
                 let values = variables.iter().zip(&texts).map(|(variable, text)| format!("{variable}=\\({text})"));
                 let values = values.collect::<Vec<_>>().join(" ");
                 texts.iter().all(is_value).then(|| quoted(format!("@sh \"{values}\"")))?
             }
+            // A variable may have a format of several lines.
+            _ if is_expanded => None,
             Together::Format(prefix) => lines(&texts, prefix).and_then(quoted),
             Together::Options => {
                 const ANSWERS: Words =

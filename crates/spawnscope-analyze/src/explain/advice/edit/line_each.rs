@@ -35,7 +35,7 @@ impl LineEach {
                 Some(LineEach::With(vec![(1, format!("-h {}", name(option)))]))
             }
             (b"wc", [b"-l" | b"-c" | b"-m" | b"-w"] | [b"-l" | b"-c" | b"-m" | b"-w", _]) => Some(LineEach::Count),
-            (b"jq", [b"-r", path, _]) => plain(Together::Jq.join(&[path.to_vec()], &["x".to_owned()]).is_some()),
+            (b"jq", [b"-r", path, _]) => plain(Together::Jq.join(&[path.to_vec()], &["x".to_owned()], false).is_some()),
             _ => plain(PRINT_A_LINE_EACH.contains(program) && joins(program, arguments)),
         }
     }

@@ -6,7 +6,7 @@ use super::shell::{FoundCall, unused_variable};
 use super::{EditRefusal, Splice, line_end, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::Together;
-use crate::patterns::script::{Script, Simple, names};
+use crate::patterns::script::{Script, Simple, Word, names};
 
 /// An assignment of an answer.
 #[derive(Clone, Copy)]
@@ -34,8 +34,17 @@ pub(super) fn together(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
     let Some(position) = differing(script, &run) else {
         return refuse("no other statement beside it asks about the same");
     };
-    let questions: Option<Vec<Vec<u8>>> = run.iter().map(|asked| asked.call.words[position].literal()).collect();
-    let Some(joined) = questions.and_then(|questions| way.join(&questions, &variables(&run))) else {
+    let words = || run.iter().map(|asked| &asked.call.words[position]);
+    let literals: Option<Vec<Vec<u8>>> = words().map(Word::literal).collect();
+    let expanded = || words().map(|word| in_double_quotes(script.source(&word.range))).collect::<Option<Vec<_>>>();
+    let joined = match literals {
+        Some(questions) => way.join(&questions, &variables(&run), false),
+        None => expanded().and_then(|questions| way.join(&questions, &variables(&run), true)),
+    };
+    let recorded = call.rewrite.calls.iter().filter_map(|call| call.get(position - 1).cloned());
+    let is_known =
+        way.join(&recorded.collect::<Vec<_>>(), &vec![String::new(); call.rewrite.calls.len()], false).is_some();
+    let Some(joined) = joined.filter(|_| is_known) else {
         return refuse(format!("{} does not certainly answer each question with one text", call.program()));
     };
     let first = &run[0];
@@ -64,6 +73,13 @@ fn assignments(way: Together, command: &str, variables: &[String], answers: &str
     }
     let reads = each(|variable| format!("IFS= read -r {variable}; "));
     format!("{answers}=$({command} && echo .); {{ {reads}}} <<END\n${answers}\nEND")
+}
+
+/// Returns the text of a word in double quotes, in which the shell only expands variables.
+fn in_double_quotes(source: &[u8]) -> Option<Vec<u8>> {
+    let text = source.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    let is_plain = !text.iter().any(|byte| b"\"\\`{(".contains(byte));
+    is_plain.then(|| text.to_vec())
 }
 
 fn variables(run: &[&Asked<'_, '_>]) -> Vec<String> {
@@ -96,7 +112,8 @@ fn differing(script: &Script<'_>, run: &[&Asked<'_, '_>]) -> Option<usize> {
     let are_alike = others.iter().all(|asked| asked.call.words.len() == length && asked.feeder == first.feeder);
     let uses = |asked: &Asked<'_, '_>, variable: &[u8]| {
         let expands = |text: &[u8]| text.contains(&b'$') && names(text, variable);
-        (0..length).any(|at| expands(source(asked, at))) || expands(asked.feeder)
+        let has = |word: &Word<'_>| word.variables().is_none_or(|variables| variables.contains(&variable));
+        (0..length).any(|at| expands(source(asked, at)) && has(&asked.call.words[at])) || expands(asked.feeder)
     };
     let is_independent = are_alike && run.iter().all(|asked| run.iter().all(|each| !uses(asked, each.variable)));
     let mut positions =

@@ -476,4 +476,12 @@ fn scripts_of_sed_are_collected_in_a_loop() {
 fn a_question_that_fails_still_ends_the_script() {
     let script = "echo '{\"a\": \"x y\", \"b\": 2}' >x.c\nfor f in x.c none; do\n  a=$(jq -r .a \"$f\")\n  b=$(jq -r .b \"$f\")\n  echo \"$a-$b\"\ndone\necho end\n";
     check(BOTH, "jq", &["-r", ".a", "x.c"], Form::Together, script, "a= b= jq_answers=$(jq");
+    let script = "echo '[{\"a\": \"x y\", \"b\": 2}, {\"a\": \"$HOME \\\\ *\\n`id`\"}]' >x.c\nfor i in 0 1 2 x; do\n  a=$(jq -r \".[$i].a\" x.c)\n  b=$(jq -r \".[$i].b\" x.c)\n  echo \"$a-$b\"\ndone\necho end\n";
+    let expected = "jq_answers=$(jq -r \"@sh \\\"a=\\\\(.[$i].a) b=\\\\(.[$i].b)\\\"\" x.c)";
+    check(BOTH, "jq", &["-r", ".[0].a", "x.c"], Form::Together, script, expected);
+    for recorded in [".[].a", ".[0,1].a"] {
+        Calls::of("jq", &[&["-r", recorded, "x.c"]], Form::Together).edit(3, script).expect_err(recorded);
+    }
+    let formats = "for f in %n; do\n  a=$(date -d @0 \"+$f\")\n  b=$(date -d @0 +%Y)\ndone\n";
+    Calls::of("date", &[&["-d", "@0", "+%m"]], Form::Together).edit(2, formats).unwrap_err();
 }
