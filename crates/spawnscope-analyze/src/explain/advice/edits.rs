@@ -38,9 +38,11 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
             of_make if of_make.is_empty() => merged(context, launches),
             of_make => of_make,
         },
-        Some(Change::Remove) if finding.rule == "pipeline" => by_program(context, launches)
-            .remove(&b"cat"[..])
-            .map_or_else(Vec::new, |own| shell_edits(context, b"cat", &own, &Form::Feed)),
+        Some(Change::Remove) if finding.rule == "pipeline" => {
+            let own =
+                by_program(context, launches).into_iter().filter(|(program, _)| matches!(*program, b"cat" | b"wc"));
+            own.flat_map(|(program, own)| shell_edits(context, program, &own, &Form::Feed)).collect()
+        }
         // Their fixes are to read none of these files, and to keep a result, or to call the program
         // that npx looks up.
         Some(Change::Remove) if matches!(finding.rule, "tool-calls" | "resident") => package_edits(context, launches),

@@ -35,7 +35,8 @@ pub(in crate::explain::advice) enum Form {
     Read,
     /// All inputs at once from xargs or find.
     Pass,
-    /// A redirection in place of a `cat` that begins a pipeline.
+    /// A redirection in place of a `cat` that begins a pipeline, or an option of grep in place of
+    /// a `wc` that ends one.
     Feed,
     /// One call in place of several that ask different things about the same input.
     Together,
@@ -119,7 +120,6 @@ impl Form {
             Form::Pass => {
                 &["if one fails, the exit status is that of all of them, and find reports the failure by its own"]
             }
-            Form::Feed => &["if the file is missing, the program is not started, and fails"],
             Form::Together => &["the answers must be texts of one line, numbers or null"],
             _ => &[],
         }

@@ -176,6 +176,7 @@ impl<'s, 't> FoundCall<'s, 't> {
             },
             Form::Read => lookup::lookup(self),
             Form::Pass => launchers::pass_many(self),
+            Form::Feed if self.rewrite.program == b"wc" => stages::without_wc(self),
             Form::Feed => stages::without_cat(self),
             Form::Together => together::together(self),
             Form::Wait => wait::for_child(self),

@@ -1,10 +1,11 @@
-//! Edits of pipelines: a redirection in place of the `cat` that begins one, and the last filter of
-//! several as a statement of its own, which the shell can then do itself.
+//! Edits of pipelines: a redirection in place of the `cat` that begins one, an option of grep in
+//! place of the `wc` that ends one, and the last filter of several as a statement of its own, which
+//! the shell can then do itself.
 
 use super::shell::FoundCall;
-use super::{EditRefusal, Form, NewCode, ShellRewrite, Splice, refuse, refuse_if, splice};
+use super::{EditRefusal, Form, NewCode, ShellRewrite, Splice, limited, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
-use crate::patterns::script::{Word, names};
+use crate::patterns::script::{Redirection, Word, names};
 use crate::patterns::words::Words;
 
 /// Builtins that do something else outside of a pipeline.
@@ -28,7 +29,47 @@ pub(super) fn without_cat(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditR
     let source = call.quoted_source(file)?;
     let (from, until) = (script.node(call.command).range.start, &script.node(*reader).range);
     let redirection = splice(until.end..until.end, format!(" <{source}"));
-    Ok(vec![splice(from..until.start, ""), redirection])
+    Ok(limited(
+        vec![splice(from..until.start, ""), redirection],
+        &["if the file is missing, the program is not started, and fails"],
+    ))
+}
+
+/// `$(... | grep x | wc -l)` becomes `$(... | grep -c x || :)`: wc succeeds if grep finds nothing.
+pub(super) fn without_wc(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+    let script = call.script;
+    let refused = || refuse("wc does not count what one grep prints into `$( )`");
+    let ([.., before, last], Some(_)) = (&call.pipeline[..], call.substitution) else { return refused() };
+    let is_of_wc = *last == call.command && call.simple.redirections.is_empty() && call.simple.words.len() == 2;
+    // Before `||`, the commands of a function go on after a failure.
+    let is_plain = |each: &usize| script.program(*each).is_some_and(|program| !script.is_function(&program));
+    let grep = script.simple(*before).filter(|_| is_of_wc && call.pipeline.iter().all(is_plain));
+    let Some(([program, options @ .., pattern], redirections)) = grep.map(|grep| (&grep.words[..], &grep.redirections))
+    else {
+        return refused();
+    };
+    let is_input = |each: &Redirection<'_>| each.operator == b"<";
+    let reads_input = call.pipeline[0] != *before || redirections.iter().any(is_input);
+    if !options.iter().all(selects_lines) || !is_pattern(call, pattern) || !reads_input {
+        return refused();
+    }
+    let if_none = if names(script.text, b"pipefail") { "" } else { " || :" };
+    let ends = script.node(*before).range.end..script.node(*last).range.end;
+    let splices = vec![splice(program.range.end..program.range.end, " -c"), splice(ends, if_none)];
+    Ok(limited(splices, &["if grep fails, the number is missing instead of 0"]))
+}
+
+/// Whether a word is options with which grep still prints each line once.
+fn selects_lines(word: &Word<'_>) -> bool {
+    word.literal().is_some_and(|word| {
+        word.starts_with(b"-") && word.len() > 1 && word[1..].iter().all(|each| b"EFPivwx".contains(each))
+    })
+}
+
+/// Whether a word is one text, and not an option.
+fn is_pattern(call: &FoundCall<'_, '_>, word: &Word<'_>) -> bool {
+    let is_quoted = || call.script.source(&word.range).starts_with(b"\"");
+    call.plain_source(word).is_ok() && word.literal().map_or_else(is_quoted, |text| !text.starts_with(b"-"))
 }
 
 /// Filters of their input that fail only if they get wrong arguments.

@@ -432,6 +432,29 @@ fn a_redirection_replaces_cat() {
 }
 
 #[test]
+fn grep_counts_itself() {
+    let count = |script: &str, expected: &str| check(BOTH, "wc", &["-l"], Form::Feed, script, expected);
+    let line =
+        |call: &str| format!("for p in a '-x' 'with space' '' none; do\n  n=$({call} | wc -l)\n  echo \"$n\"\ndone\n");
+    count(&line("ls ./* | grep -iv '^none$'"), "n=$(ls ./* | grep -c -iv '^none$' || :)");
+    count(&line("cat x.c | sort | grep \"n$p\""), "| grep -c \"n$p\" || :)");
+    count(&line("grep -F of <x.c"), "n=$(grep -c -F of <x.c || :)");
+    count(&format!("set -o pipefail 2>/dev/null || :\n{}", line("ls | grep x")), "n=$(ls | grep -c x)");
+    for other in [
+        "grep x x.c",
+        "ls | grep -o x",
+        "ls | grep $p",
+        "ls | grep -e x",
+        "f | grep x",
+        "ls | grep x y",
+        "{ ls; } | grep x",
+    ] {
+        let script = format!("f() {{ ls; }}\n{}", line(other));
+        Calls::of("wc", &[&["-l"]], Form::Feed).edit(3, &script).expect_err(other);
+    }
+}
+
+#[test]
 fn the_last_filter_of_several_becomes_a_statement() {
     let last = Form::Steps { operand: Operand::Input, steps: vec!["##*b".to_owned()] };
     let cut = |script: &str, expected: &str| check(BOTH, "cut", &["-db", "-f2"], last.clone(), script, expected);
