@@ -10,7 +10,6 @@ use crate::explain::advice::phrases::{ANSWER_LIMIT, name};
 use crate::model::launch::base_name;
 use crate::patterns::queries::GIT_READS;
 use crate::patterns::script::{Kind, Redirection, Script, Word};
-use crate::patterns::shells::Dialect;
 use crate::patterns::words::Words;
 
 /// Programs whose output depends only on their input and arguments, which may be moved together
@@ -35,7 +34,6 @@ pub(super) fn once(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
     if call.rewrite.calls.iter().filter(|recorded| can_be(script, call.command, recorded)).count() != 1 {
         return refuse(format!("the arguments of {} differ", call.program()));
     }
-    refuse_if(call.rewrite.dialect == Dialect::Zsh, "zsh splits a substitution, but not a variable")?;
     let (moved, range) = moved(call)?;
     let is_handled = !PRINT_A_FACT.contains(&call.rewrite.program) && !is_head(call) && handles_failure(script, moved);
     refuse_if(is_handled, format!("the script handles a failure of {}", call.program()))?;

@@ -168,6 +168,7 @@ impl<'s, 't> FoundCall<'s, 't> {
     }
 
     pub(super) fn splices(&self) -> Result<Vec<Splice>, EditRefusal> {
+        refuse_if(self.rewrite.dialect == Dialect::Zsh && !self.is_same_in_zsh(), "zsh may do something else")?;
         match &self.form {
             Form::Once => once::once(self),
             Form::Many => match stages::without_reversing(self) {
@@ -184,6 +185,27 @@ impl<'s, 't> FoundCall<'s, 't> {
             Form::Builtin(name) => Ok(vec![splice(self.simple.words[0].range.clone(), name.clone())]),
             _ if self.substitution.is_some() => self.in_substitution(),
             _ => self.in_place(),
+        }
+    }
+
+    /// Whether the new code does in zsh what it does in other shells: zsh splits a substitution into
+    /// words, but not an expansion, and has more operators in patterns.
+    fn is_same_in_zsh(&self) -> bool {
+        let holder = self.substitution.and_then(|substitution| self.script.node(substitution).parent);
+        let value = holder.and_then(|holder| self.script.assigned(holder)).and_then(|(_, value)| value.substitution());
+        let is_assigned = value.is_some() && value == self.substitution;
+        match &self.form {
+            Form::Steps { steps, .. } => {
+                let pattern = |step: &String| {
+                    let operators = ["##", "#", "%%", "%", "//", "/"].into_iter();
+                    operators.filter_map(|operator| step.strip_prefix(operator)).next().map(str::to_owned)
+                };
+                let is_plain = |step| pattern(step).is_some_and(|step| !step.contains(['#', '^', '~', '(', '|', '<']));
+                is_assigned && steps.iter().all(is_plain)
+            }
+            Form::Captured(_) => is_assigned,
+            Form::Condition(_) => true,
+            _ => false,
         }
     }
 

@@ -90,7 +90,8 @@ fn key_of<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Key<'g>, Hos
     let call_site = context.callers.number_of(index as usize).map(|number| context.callers.call_site(number));
     let of_file = call_site.and_then(|site| Some((site.language, site.file.as_deref()?, site.line?)));
     if let Some((language, file, line)) = of_file {
-        return matches!(language, Language::Bash | Language::Dash).then_some(((file, line, directory), Host::Script));
+        return matches!(language, Language::Bash | Language::Dash | Language::Zsh)
+            .then_some(((file, line, directory), Host::Script));
     }
     let recipe = context.sites.call_site_of(index as usize).filter(|site| site.language == Language::Make);
     if let Some((file, line)) = recipe.and_then(|site| Some((site.file.as_deref()?, site.line?))) {

@@ -432,6 +432,24 @@ fn a_redirection_replaces_cat() {
 }
 
 #[test]
+fn zsh_computes_what_it_assigns() {
+    let zsh = |recorded: &[&str], steps: &[&str], script: &str| {
+        let form =
+            Form::Steps { operand: Operand::First, steps: steps.iter().map(|step| (*step).to_owned()).collect() };
+        let mut calls = Calls::of("basename", &[recorded], form);
+        calls.rewrite.dialect = Dialect::Zsh;
+        calls.edit(2, script)
+    };
+    let script = |line: &str| format!("setopt extended_glob\nfor f in ./*; do {line}; print -r -- \"$b\"; done\n");
+    let assigned = script("b=$(basename $f .c)");
+    let edited = zsh(&["./plain", ".c"], &["##*/", "%{2}"], &assigned).unwrap();
+    assert!(edited.contains("b=${f##*/}; b=${b%.c}"), "{edited}");
+    assert_eq!(run("zsh", &edited).0, run("zsh", &assigned).0);
+    zsh(&["./plain", ".c"], &["##*/", "%{2}"], &script("b=x$(basename $f .c)")).unwrap_err();
+    zsh(&["./plain", "#c"], &["##*/", "%#c"], &script("b=$(basename $f \"#c\")")).unwrap_err();
+}
+
+#[test]
 fn grep_counts_itself() {
     let count = |script: &str, expected: &str| check(BOTH, "wc", &["-l"], Form::Feed, script, expected);
     let line =

@@ -41,8 +41,7 @@ pub(in crate::explain::advice) fn edits(context: &RuleContext<'_, '_>, program: 
 
 /// Returns the code that replaces a call exactly, if a row has it.
 fn exact(rows: &[Row], call: &Call) -> Option<Exact> {
-    // zsh does not split the result of `${ }` into words.
-    let mut rows = rows.iter().filter(|row| call.dialect != Dialect::Zsh && row.matches(call));
+    let mut rows = rows.iter().filter(|row| row.matches(call));
     rows.find_map(|row| row.substitute(call)?.exact)
 }
 
