@@ -144,7 +144,7 @@ fn lines_with_the_same_inputs_are_one_finding() {
     let mut serial = Serial::with_command(BASH[0], BASH);
     for number in 0..39 {
         let file = format!("f{}.po", number / 2);
-        let words = if number % 2 == 0 { ["msgfmt", "--check", &file] } else { ["msgfmt", "--statistics", &file] };
+        let words = if number % 2 == 0 { ["msgfmt", &file, "--check"] } else { ["msgfmt", "--statistics", &file] };
         let launch = serial.launch(&Spans::USUAL, Some(("/usr/bin/msgfmt", &words)));
         let line = serial.builder.line(Language::Bash, "x.sh", 2 + number % 2, "");
         serial.builder.set_call_chain(launch, &[line]);

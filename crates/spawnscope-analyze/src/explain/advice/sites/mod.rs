@@ -10,7 +10,7 @@ mod grouping;
 mod holders;
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edits;
@@ -223,11 +223,14 @@ fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) ->
     found
 }
 
-/// Whether the last arguments of launches, which differ, are mostly those of others.
+/// Whether the arguments that are not those of all launches are mostly those of others.
 fn have_same_inputs(context: &RuleContext<'_, '_>, one: &[u32], other: &[u32]) -> bool {
     let inputs = |launches: &[u32]| {
+        let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
         let execs = launches.iter().filter_map(|index| context.launch(*index).execs.last());
-        execs.filter_map(|exec| arguments_of(exec).pop()).collect::<BTreeSet<_>>()
+        execs.flat_map(arguments_of).for_each(|word| *counts.entry(word).or_default() += 1);
+        counts.retain(|_, count| *count < launches.len());
+        counts.into_keys().collect::<BTreeSet<_>>()
     };
     let (one, other) = (inputs(one), inputs(other));
     let common = one.intersection(&other).count();
