@@ -67,7 +67,10 @@ fn runner_of<'a>(exec: &Exec<'a>) -> Option<(&'static str, Vec<&'a [u8]>)> {
     let call = Call::of(exec)?;
     let name = ENDINGS.iter().fold(call.name, |name, ending| name.strip_suffix(*ending).unwrap_or(name));
     let (runner, subcommands) = RUNNERS.iter().find(|(runner, _)| *runner == name)?;
-    let first = call.arguments.first()?;
-    let is_call = subcommands.is_empty() || subcommands.contains(first);
-    is_call.then_some((std::str::from_utf8(runner).ok()?, call.arguments))
+    // `npm -s test`. An option with a value, such as a directory, may choose another package.
+    let is_option = |word: &&&[u8]| !subcommands.is_empty() && word.starts_with(b"-") && !word.contains(&b'=');
+    let options = call.arguments.iter().take_while(is_option).count();
+    let arguments = call.arguments[options..].to_vec();
+    let is_call = subcommands.is_empty() || subcommands.contains(arguments.first()?);
+    is_call.then_some((std::str::from_utf8(runner).ok()?, arguments))
 }

@@ -371,7 +371,13 @@ fn a_runner_that_starts_one_command_each_time_is_reported() {
 
 #[test]
 fn other_work_of_a_package_manager_is_not_reported() {
-    for argv in [&["node", "/usr/bin/npm", "install", "tsc"][..], &["node", "server.js", "run", "check"]] {
+    let silent = advice_on_runner_calls(&["node", "/usr/bin/npm", "-s", "run", "check"]);
+    assert!(!is_silent(&silent, "package-script"), "{silent:?}");
+    for argv in [
+        &["node", "/usr/bin/npm", "--prefix=a", "run", "tsc"][..],
+        &["node", "/usr/bin/npm", "install", "tsc"],
+        &["node", "server.js", "run", "check"],
+    ] {
         let found = advice_on_runner_calls(argv);
         assert!(is_silent(&found, "package-script"), "{argv:?}: {found:?}");
     }
