@@ -26,17 +26,15 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     };
     let has_large_parent = find_large_parents(context, small_fork_ns);
     let cost_per_copy = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
-    let [avoidable, necessary] = [true, false].map(|avoidable| {
+    let of_kind = |avoidable: bool| {
         let candidates = context.candidates(|index, launch| {
             let create = launch.phases.get(Phase::Create).filter(|_| has_large_parent[index as usize])?;
             let max_saving = Nanos(((create.0 as f64 - small_fork_ns).max(0.0) * cost_per_copy) as u64);
             (can_avoid_copy(context, index) == avoidable).then_some((launch.birth_command.name, max_saving))
         });
-        candidates.into_iter()
-    });
-    let avoidable = avoidable.map(|candidate| avoidable_finding(context, candidate, small_fork_ns));
-    let necessary = necessary.map(|candidate| necessary_finding(context, candidate, small_fork_ns));
-    avoidable.chain(necessary).collect()
+        candidates.into_iter().map(move |candidate| finding(context, candidate, small_fork_ns, avoidable))
+    };
+    of_kind(true).chain(of_kind(false)).collect()
 }
 
 /// Whether a launch can do without a copy of its parent's page tables. A shell can only fork, and a
@@ -65,38 +63,36 @@ fn find_large_parents(context: &RuleContext<'_, '_>, small_fork_ns: f64) -> Vec<
     found
 }
 
-/// Returns the finding for launches that do not need the copy.
-fn avoidable_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small_fork_ns: f64) -> Finding {
-    let runtime = Runtime::of_parent(context.forest(), candidate.launches[0]);
-    let parent = name(candidate.name);
-    let evidence = evidence(context, &candidate, small_fork_ns, runtime);
-    let title = format!("{parent} copies the page tables of its memory for each launch");
-    Finding::modelled("large-parent", title, candidate.launches)
-        .evidence_lines(evidence)
-        .with_example(context)
-        .recipe("without-copying", &[&format!("{runtime:?}")], &[])
-        .limits("work that the child does between fork and exec must move to options of the call or to a wrapper")
-        .predicted_by(Change::Vfork, format!("--vfork=parent={parent}"))
-}
-
-/// Returns the finding for launches that need the copy, or whose parent cannot avoid it.
-fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small_fork_ns: f64) -> Finding {
+/// Returns the finding for launches that do not need the copy, or for those that need it or whose
+/// parent cannot avoid it.
+fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small_fork_ns: f64, avoidable: bool) -> Finding {
     let runtime = Runtime::of_parent(context.forest(), candidate.launches[0]);
     let parent = name(candidate.name);
     let evidence = evidence(context, &candidate, small_fork_ns, runtime);
     let created = context.median_phase(&candidate.launches, Phase::Create);
     let loads_quickly = time_before(context, candidate.launches[0]) < created;
-    let cases = [
-        format!("{runtime:?}"),
-        if loads_quickly { "quick" } else { "slow" }.to_owned(),
-        if runtime.uses_malloc() { "malloc" } else { "" }.to_owned(),
-    ];
-    let title = format!("{parent} forks while it uses a lot of memory, and each fork copies its page tables");
-    Finding::modelled("large-parent-pages", title, candidate.launches)
+    let (rule, title) = match avoidable {
+        true => ("large-parent", "copies the page tables of its memory for each launch"),
+        false => ("large-parent-pages", "forks while it uses a lot of memory, and each fork copies its page tables"),
+    };
+    let finding = Finding::modelled(rule, format!("{parent} {title}"), candidate.launches)
         .evidence_lines(evidence)
-        .with_example(context)
+        .with_example(context);
+    if avoidable {
+        return finding
+            .recipe("without-copying", &[&format!("{runtime:?}")], &[])
+            .limits("work that the child does between fork and exec must move to options of the call or to a wrapper")
+            .predicted_by(Change::Vfork, format!("--vfork=parent={parent}"));
+    }
+    let runtime_name = format!("{runtime:?}");
+    let cases = [
+        &runtime_name[..],
+        if loads_quickly { "quick" } else { "slow" },
+        if runtime.uses_malloc() { "malloc" } else { "" },
+    ];
+    finding
         .recipe(if runtime == Runtime::Shell { "without-copying" } else { "" }, &["Shell"], &[])
-        .recipe("large-parent-pages", &cases.each_ref().map(String::as_str), &[])
+        .recipe("large-parent-pages", &cases, &[])
         .predicted_by(Change::HugePages, format!("--huge-pages=parent={parent}"))
 }
 
