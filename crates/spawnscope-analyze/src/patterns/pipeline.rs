@@ -72,6 +72,12 @@ pub(crate) fn overlap(forest: &Forest<'_>, first: usize, second: usize) -> bool 
     ended.zip(began).is_some_and(|(ended, began)| began < ended)
 }
 
+/// Returns the sibling before a launch that may write its input, because both ran at the same time.
+pub(crate) fn writer_of(forest: &Forest<'_>, index: u32) -> Option<usize> {
+    let (siblings, at) = forest.siblings(index as usize)?;
+    siblings.get(at.checked_sub(1)?).copied().filter(|before| overlap(forest, *before, index as usize))
+}
+
 /// Whether the parent reads the output of a launch while the launch runs, as a shell does for `$(
 /// )`. If the launch ended before the parent read, no wait was recorded. The launches before and
 /// after it from the same line then tell.

@@ -21,7 +21,7 @@ use crate::explain::advice::phrases::{launches, name, replacement, time, times};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::thresholds::longest_frequent_groups;
 use crate::patterns::chains::is_in_version_manager;
-use crate::patterns::pipeline::{PipelineUnit, overlap};
+use crate::patterns::pipeline::{PipelineUnit, writer_of};
 use crate::patterns::shells::{Dialect, needless_shell};
 use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
@@ -109,10 +109,9 @@ pub(in crate::explain::advice) fn can_replace(context: &RuleContext<'_, '_>, ind
 /// Whether a launch reads each line that another program prints, which may be any number. The shell
 /// takes longer than the programs for a file of more than about 100 kB.
 pub(in crate::explain::advice) fn may_read_much(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    let (forest, index) = (context.forest(), index as usize);
-    let writer = forest.siblings(index).and_then(|(siblings, at)| Some(siblings[at.checked_sub(1)?]));
-    let is_program = |writer: usize| !forest.launches[writer].execs.is_empty() && overlap(forest, writer, index);
-    READ_ALL_LINES.contains(forest.launches[index].command.name) && writer.is_some_and(is_program)
+    let writer =
+        writer_of(context.forest(), index).filter(|_| READ_ALL_LINES.contains(context.launch(index).command.name));
+    writer.is_some_and(|writer| !context.launch(writer as u32).execs.is_empty())
 }
 
 /// Returns how the code that made some launches of a program does their work itself. Empty if it is

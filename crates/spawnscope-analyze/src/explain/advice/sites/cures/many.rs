@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::super::grouping::rounds;
-use super::once::is_in_pipeline;
 use super::{Cure, MANY, are_lines_of_a_language, certain, files, finding, front_ends, open, shared_line};
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::edit::{Form, answers_each_line, one_process};
@@ -22,7 +21,7 @@ use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
 use crate::model::launch::Exec;
 use crate::patterns::package_scripts::ScriptCall;
-use crate::patterns::pipeline::{PipelineUnit, overlap};
+use crate::patterns::pipeline::{PipelineUnit, overlap, writer_of};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::patterns::subcommands;
@@ -127,7 +126,7 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
             continue;
         }
         // A shell can do the work of a filter of short texts itself.
-        let is_filter = can_replace(context, index) && is_in_pipeline(context.forest(), index);
+        let is_filter = can_replace(context, index) && writer_of(context.forest(), index).is_some();
         let form = items_form(context.launch(index).command.name, exec, program_of_reader(context, index));
         let form = form.filter(|_| !exec.argv_cut && !is_filter);
         form.into_iter().for_each(|form| forms.entry(form).or_default().push(index));
@@ -172,7 +171,7 @@ fn merged(context: &RuleContext<'_, '_>, all: &[u32], size: u32) -> Vec<AppliedC
 /// Whether launches ask about different items: in their arguments or, if they are parts of
 /// pipelines, on their standard input. Each temporary file is another one.
 fn have_own_inputs(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
-    let in_pipelines = all.iter().filter(|index| is_in_pipeline(context.forest(), **index)).count();
+    let in_pipelines = all.iter().filter(|index| writer_of(context.forest(), **index).is_some()).count();
     are_distinct(context, all) || in_pipelines * 2 > all.len() || context.launch(all[0]).command.name == b"mktemp"
 }
 
@@ -192,7 +191,7 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     if are_watching(context, all) {
         return None;
     }
-    let in_pipelines = all.iter().all(|index| is_in_pipeline(context.forest(), *index));
+    let in_pipelines = all.iter().all(|index| writer_of(context.forest(), *index).is_some());
     let line = shared_line(context, all);
     let differing = line.as_ref().map_or(0, SharedLine::differing);
     let with = match (&line, differing) {

@@ -15,8 +15,7 @@ use crate::explain::advice::programs::is_idempotent;
 use crate::explain::advice::rules::builtin;
 use crate::explain::advice::sites::Site;
 use crate::model::launch::Exec;
-use crate::model::tree::Forest;
-use crate::patterns::pipeline::overlap;
+use crate::patterns::pipeline::writer_of;
 use crate::patterns::queries::{Answer, answer_of, is_git_reading, question_of};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::is_shell;
@@ -97,18 +96,10 @@ fn answer(context: &RuleContext<'_, '_>, index: u32) -> Option<Answer> {
     }
     let answer = answer_of(exec).filter(|_| !is_shell(context.launch(index).command.name))?;
     // About launches that the shell itself can replace, `builtin` has better advice.
-    let may_read_input = is_in_pipeline(context.forest(), index) || runtime_of(exec) != Runtime::Native;
+    let may_read_input = writer_of(context.forest(), index).is_some() || runtime_of(exec) != Runtime::Native;
     let is_read = context.is_captured(index) || reader_of(context, index).is_some();
     let is_known = answer == Answer::Same || is_read && !may_read_input;
     (is_known && !builtin::replaces(context, index)).then_some(answer)
-}
-
-/// Whether a sibling that may write to a launch ran at the same time. A program that reads its
-/// input has other answers.
-pub(super) fn is_in_pipeline(forest: &Forest<'_>, index: u32) -> bool {
-    let siblings = forest.siblings(index as usize);
-    let before = siblings.and_then(|(siblings, position)| Some(siblings[position.checked_sub(1)?]));
-    before.is_some_and(|before| overlap(forest, before, index as usize))
 }
 
 fn runtime_of(exec: &Exec<'_>) -> Runtime {

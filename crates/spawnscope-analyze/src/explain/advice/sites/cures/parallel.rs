@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::once::is_in_pipeline;
 use super::{Cure, LOCK, PARALLEL, certain, finding, removing, shared_line};
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
@@ -19,6 +18,7 @@ use crate::model::phases::Phase;
 use crate::model::timeline::beginning;
 use crate::model::tree::Forest;
 use crate::patterns::calls::Call;
+use crate::patterns::pipeline::writer_of;
 use crate::patterns::recursive_make::is_sub_make;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::script::{Kind, Script};
@@ -112,7 +112,7 @@ fn jobs_of(context: &RuleContext<'_, '_>, all: &[u32]) -> u32 {
     let cpus = context.whatif.replay.cpus;
     let run = context.total_phase(all, Phase::Run).0 as f64;
     // A reader in a pipeline waits for its writer, which would have to run at the same time, too.
-    if all.iter().filter(|index| is_in_pipeline(context.forest(), **index)).count() * 2 > all.len() {
+    if all.iter().filter(|index| writer_of(context.forest(), **index).is_some()).count() * 2 > all.len() {
         return cpus;
     }
     // Stops for a tracer are no waits.
