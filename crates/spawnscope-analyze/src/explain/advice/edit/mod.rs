@@ -34,6 +34,7 @@ mod stages;
 pub(super) mod tests;
 mod together;
 mod wait;
+mod zsh;
 
 use std::fmt;
 use std::ops::Range;

@@ -8,7 +8,7 @@ use super::around::{checks_status, declared, insertion};
 use super::form::{Form, Operand, expansion, form_for};
 use super::{
     EditRefusal, NewCode, Splice, difference, directories, in_order, launchers, limited, lookup, many, once, one_line,
-    refuse, refuse_if, splice, spliced, stages, together, wait,
+    refuse, refuse_if, splice, spliced, stages, together, wait, zsh,
 };
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Part, Script, Simple, Word, is_several_words, names};
@@ -168,7 +168,7 @@ impl<'s, 't> FoundCall<'s, 't> {
     }
 
     pub(super) fn splices(&self) -> Result<Vec<Splice>, EditRefusal> {
-        refuse_if(self.rewrite.dialect == Dialect::Zsh && !self.is_same_in_zsh(), "zsh may do something else")?;
+        zsh::check(self)?;
         match &self.form {
             Form::Once => once::once(self),
             Form::Many => match stages::without_reversing(self) {
@@ -177,35 +177,13 @@ impl<'s, 't> FoundCall<'s, 't> {
             },
             Form::Read => lookup::lookup(self),
             Form::Pass => launchers::pass_many(self),
-            Form::Feed if self.rewrite.program == b"wc" => stages::without_wc(self),
-            Form::Feed => stages::without_cat(self),
+            Form::Feed => stages::without_stage(self),
             Form::Together => together::together(self),
             Form::Wait => wait::for_child(self),
             Form::Tested => directories::tested(self),
             Form::Builtin(name) => Ok(vec![splice(self.simple.words[0].range.clone(), name.clone())]),
             _ if self.substitution.is_some() => self.in_substitution(),
             _ => self.in_place(),
-        }
-    }
-
-    /// Whether the new code does in zsh what it does in other shells: zsh splits a substitution into
-    /// words, but not an expansion, and has more operators in patterns.
-    fn is_same_in_zsh(&self) -> bool {
-        let holder = self.substitution.and_then(|substitution| self.script.node(substitution).parent);
-        let value = holder.and_then(|holder| self.script.assigned(holder)).and_then(|(_, value)| value.substitution());
-        let is_assigned = value.is_some() && value == self.substitution;
-        match &self.form {
-            Form::Steps { steps, .. } => {
-                let pattern = |step: &String| {
-                    let operators = ["##", "#", "%%", "%", "//", "/"].into_iter();
-                    operators.filter_map(|operator| step.strip_prefix(operator)).next().map(str::to_owned)
-                };
-                let is_plain = |step| pattern(step).is_some_and(|step| !step.contains(['#', '^', '~', '(', '|', '<']));
-                is_assigned && steps.iter().all(is_plain)
-            }
-            Form::Captured(_) => is_assigned,
-            Form::Condition(_) => true,
-            _ => false,
         }
     }
 

@@ -11,8 +11,13 @@ use crate::patterns::words::Words;
 /// Builtins that do something else outside of a pipeline.
 const READERS: Words = Words(". eval exec exit mapfile read readarray return source");
 
+/// Leaves out the `cat` or `wc` of a pipeline.
+pub(super) fn without_stage(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+    if call.rewrite.program == b"wc" { without_wc(call) } else { without_cat(call) }
+}
+
 /// `cat "$f" | program` becomes `program <"$f"`.
-pub(super) fn without_cat(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+fn without_cat(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
     refuse_if(call.rewrite.has_failures, format!("{} failed", call.program()))?;
     let ([_, file], [first, reader, ..]) = (&call.simple.words[..], &call.pipeline[..]) else {
@@ -36,7 +41,7 @@ pub(super) fn without_cat(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditR
 }
 
 /// `$(... | grep x | wc -l)` becomes `$(... | grep -c x || :)`: wc succeeds if grep finds nothing.
-pub(super) fn without_wc(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+fn without_wc(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
     let refused = || refuse("wc does not count what one grep prints into `$( )`");
     let ([.., before, last], Some(_)) = (&call.pipeline[..], call.substitution) else { return refused() };

@@ -34,17 +34,7 @@ pub(super) fn together(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
     let Some(position) = differing(script, &run) else {
         return refuse("no other statement beside it asks about the same");
     };
-    let words = || run.iter().map(|asked| &asked.call.words[position]);
-    let literals: Option<Vec<Vec<u8>>> = words().map(Word::literal).collect();
-    let expanded = || words().map(|word| in_double_quotes(script.source(&word.range))).collect::<Option<Vec<_>>>();
-    let joined = match literals {
-        Some(questions) => way.join(&questions, &variables(&run), false),
-        None => expanded().and_then(|questions| way.join(&questions, &variables(&run), true)),
-    };
-    let recorded = call.rewrite.calls.iter().filter_map(|call| call.get(position - 1).cloned());
-    let is_known =
-        way.join(&recorded.collect::<Vec<_>>(), &vec![String::new(); call.rewrite.calls.len()], false).is_some();
-    let Some(joined) = joined.filter(|_| is_known) else {
+    let Some(joined) = joined(call, &run, position, way) else {
         return refuse(format!("{} does not certainly answer each question with one text", call.program()));
     };
     let first = &run[0];
@@ -73,6 +63,18 @@ fn assignments(way: Together, command: &str, variables: &[String], answers: &str
     }
     let reads = each(|variable| format!("IFS= read -r {variable}; "));
     format!("{answers}=$({command} && echo .); {{ {reads}}} <<END\n${answers}\nEND")
+}
+
+/// Returns the argument that asks all questions. `None` if an answer may be more than one text.
+fn joined(call: &FoundCall<'_, '_>, run: &[&Asked<'_, '_>], position: usize, way: Together) -> Option<String> {
+    let words = || run.iter().map(|asked| &asked.call.words[position]);
+    let recorded: Vec<Vec<u8>> = call.rewrite.calls.iter().map(|call| call[position - 1].clone()).collect();
+    way.join(&recorded, &vec![String::new(); recorded.len()], false)?;
+    if let Some(questions) = words().map(Word::literal).collect::<Option<Vec<_>>>() {
+        return way.join(&questions, &variables(run), false);
+    }
+    let expanded = words().map(|word| in_double_quotes(call.script.source(&word.range)));
+    way.join(&expanded.collect::<Option<Vec<_>>>()?, &variables(run), true)
 }
 
 /// Returns the text of a word in double quotes, in which the shell only expands variables.

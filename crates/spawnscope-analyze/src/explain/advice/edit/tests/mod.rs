@@ -4,6 +4,7 @@
 pub(in crate::explain::advice) mod executed;
 mod loops;
 mod programs;
+mod stages;
 
 use std::collections::BTreeSet;
 
