@@ -33,7 +33,7 @@ use support::{apply, live_test};
 const WAIT4: u16 = 61;
 
 fn main() -> std::process::ExitCode {
-    support::main()
+    support::main(&[])
 }
 
 /// Returns the trace of a recording, and the length of the critical path in its report.

@@ -13,5 +13,5 @@ mod hostile;
 mod workers;
 
 fn main() -> std::process::ExitCode {
-    support::main_of_measurements()
+    support::main(&[support::needs::Need::Quiet])
 }

@@ -16,5 +16,5 @@ mod temporary_files;
 mod whole_machine;
 
 fn main() -> std::process::ExitCode {
-    support::main_of_measurements()
+    support::main(&[support::needs::Need::Quiet])
 }

@@ -46,7 +46,6 @@ fn apply_patch(patch: &[u8], script: &Path) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn the_example_is_shown_and_patched() {
     best_of_three(|| {
         let record = Record::new();
@@ -75,7 +74,7 @@ fn the_example_is_shown_and_patched() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Make)]
+#[needs(Make)]
 fn a_variable_of_a_makefile_is_defined_once() {
     best_of_three(|| {
         let record = Record::new();

@@ -10,12 +10,10 @@ use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_megabyte_of_arguments_is_recorded_and_cut() {
     // One argument may be 128 KiB long at most (MAX_ARG_STRLEN).
     let arguments = (0..9).map(|_| OsString::from("x".repeat(120_000)));
-    let record = Record::new();
-    record.run([path("tiny").into()].into_iter().chain(arguments)).expect_code(0);
+    let record = Record::new().recorded([path("tiny").into()].into_iter().chain(arguments));
     let launches = launches(&record.file());
     let exec = &launches.root().json()["execs"][0];
     assert_eq!(exec["argv_cut"], true);
@@ -25,20 +23,16 @@ fn a_megabyte_of_arguments_is_recorded_and_cut() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn arguments_of_any_bytes_are_kept() {
     let tiny = path("tiny");
     let strange =
         [tiny.as_os_str(), "two\nlines".as_ref(), OsStr::from_bytes(b"\xff\xfe!"), "".as_ref(), "end".as_ref()];
-    let record = Record::new();
-    record.run(strange).expect_code(0);
-    let launches = launches(&record.file());
+    let launches = launches(&Record::new().recorded(strange).file());
     assert_eq!(launches.root().arguments()[1..], ["two\nlines", "\u{fffd}\u{fffd}!", "", "end"]);
     assert_eq!(launches.root().json()["execs"][0]["argv_hex"][2], "fffe21", "nothing is lost");
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn secrets_are_masked_by_default() {
     let tiny = path("tiny");
     let command = [tiny.as_os_str(), "--password=hunter2".as_ref(), "--verbose".as_ref()];

@@ -12,7 +12,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/attacks.sh");
 const DEADLINE: Duration = Duration::from_secs(600);
 
 #[apply(live_test)]
-#[needs(Ebpf, Setpriv, Ptrace, Python)]
+#[needs(Setpriv, Ptrace, Python)]
 fn every_attack_from_outside_is_repelled() {
     let finished = Running::start(Command::new("bash").args([SCRIPT, SPAWNSCOPE])).finish_within(DEADLINE);
     let output = finished.output();

@@ -9,7 +9,7 @@ use crate::support::run::Record;
 use crate::support::workloads::word;
 
 live_test! {
-    #[needs(Ebpf, Cc)]
+    #[needs(Ebpf)]
     fn bash_functions_and_sourced_files_have_their_whole_chain = functions(&bash());
     fn bash_substitutions_subshells_and_pipelines_have_their_line = forks(&bash());
     fn bash_compound_commands_in_subshells_have_their_own_line = compounds(&bash());

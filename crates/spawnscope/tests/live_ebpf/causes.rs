@@ -25,8 +25,7 @@ live_test! {
 }
 
 fn record_and_report(script: &str) -> serde_json::Value {
-    let record = Record::new();
-    record.run(["bash", "-c", script]).expect_code(0);
+    let record = Record::new().recorded(["bash", "-c", script]);
     let report = report(&record.file());
     let parts = report["critical_path"].as_array().expect("an array").iter();
     let charged: i64 = parts.map(|part| part["ns"].as_i64().expect("nanoseconds")).sum();
@@ -48,7 +47,6 @@ fn assert_replay(script: &str) {
 /// The load of other processes may look like a habit of the script or a problem of the system, so
 /// there are three attempts.
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn clean_work_gets_no_advice() {
     let scripts = [
         "head -c 100000000 /dev/zero | cat | wc -c",
@@ -60,8 +58,7 @@ fn clean_work_gets_no_advice() {
     ];
     for script in scripts {
         best_of_three(|| {
-            let record = Record::new();
-            record.run(["bash", "-c", script]).expect_code(0);
+            let record = Record::new().recorded(["bash", "-c", script]);
             let findings = advice(&record.file());
             ok_if(findings.is_empty(), || format!("{script}: {findings:?}"))
         });

@@ -24,7 +24,6 @@ live_test! {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_command_whose_interpreter_is_missing_leaves_the_earlier_recording() {
     let record = Record::new();
     let script = record.directory().join("script");
@@ -38,7 +37,6 @@ fn a_command_whose_interpreter_is_missing_leaves_the_earlier_recording() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_report_that_cannot_be_written_does_not_change_the_exit_status() {
     let record = Record::new();
     let mut command = record.command(["sh", "-c", "exit 7"]);
@@ -49,7 +47,6 @@ fn a_report_that_cannot_be_written_does_not_change_the_exit_status() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn closed_streams_stay_closed() {
     let record = Record::new();
     let script = "exec \"$0\" record -q -o \"$1\" -- sh -c 'ls /proc/self/fd' <&- 2>&-";
@@ -62,7 +59,6 @@ fn closed_streams_stay_closed() {
 
 /// The command must sleep until the recorder has ended.
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn after_the_duration_the_command_continues_unrecorded() {
     with_growing_lengths(try_duration);
 }
@@ -94,9 +90,7 @@ fn ns_spent(report: &Value, on: &str) -> u64 {
 fn assert_open_wait_is_a_timer(command: &[&str]) {
     for _ in 0..rounds(3) {
         best_of_three(|| {
-            let record = Record::new().flags(&["--duration", "0.3"]);
-            record.run(command).expect_code(0);
-            let report = report(&record.file());
+            let report = report(&Record::new().flags(&["--duration", "0.3"]).recorded(command).file());
             let [critical, tax, wall] =
                 ["critical_tax_ns", "launch_tax_ns", "wall_ns"].map(|key| report[key].as_u64().expect("nanoseconds"));
             let path = &report["critical_path"];
@@ -109,7 +103,6 @@ fn assert_open_wait_is_a_timer(command: &[&str]) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn work_that_outlasts_the_duration_is_attributed_to_run() {
     best_of_three(|| {
         let record = Record::new().flags(&["--duration", "0.5"]);
@@ -122,7 +115,6 @@ fn work_that_outlasts_the_duration_is_attributed_to_run() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn what_threads_did_last_is_reported_as_unknown_if_the_kernel_refuses_the_bpf_program() {
     let record = Record::new().flags(&["--duration", "0.5"]);
     let mut command = record.command(["sleep", "1.2"]);
@@ -141,7 +133,6 @@ fn what_threads_did_last_is_reported_as_unknown_if_the_kernel_refuses_the_bpf_pr
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_recorder_ends_by_the_signal_that_killed_the_command() {
     let record = Record::new();
     record.run(["sh", "-c", "kill -KILL $$"]).expect_signal(libc::SIGKILL);
@@ -149,13 +140,12 @@ fn a_recorder_ends_by_the_signal_that_killed_the_command() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Pty)]
+#[needs(Pty)]
 fn a_shell_sees_that_the_recorded_command_has_stopped() {
     assert_a_shell_sees_stops_of_a_recorded_command("ebpf");
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_missing_command_gives_127() {
     let finished = Record::new().run(["/nonexistent/program"]).expect_code(127);
     finished.expect_errors(["/nonexistent/program"]);
@@ -163,7 +153,6 @@ fn a_missing_command_gives_127() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_command_that_is_not_executable_gives_126() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("data");
@@ -174,7 +163,6 @@ fn a_command_that_is_not_executable_gives_126() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn the_report_goes_to_standard_error_alone() {
     let finished = Record::new().run(["echo", "hello"]).expect_code(0);
     assert_eq!(finished.output(), "hello\n");
@@ -184,7 +172,6 @@ fn the_report_goes_to_standard_error_alone() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn the_report_as_json_goes_to_its_own_file_or_descriptor() {
     let record = Record::new();
     let file = record.directory().join("report.json");
@@ -217,7 +204,6 @@ fn without_permission_the_message_says_what_to_grant() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn each_run_is_a_recording_of_its_own_with_the_same_launches() {
     let record = Record::new();
     let mut command = Command::new(SPAWNSCOPE);
@@ -233,7 +219,6 @@ fn each_run_is_a_recording_of_its_own_with_the_same_launches() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_failing_run_is_the_last_one() {
     let record = Record::new();
     let mut command = Command::new(SPAWNSCOPE);
@@ -244,13 +229,11 @@ fn a_failing_run_is_the_last_one() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_recorded_command_inherits_what_it_would_inherit_without_a_recorder() {
     assert_a_recorded_command_inherits_the_same();
 }
 
 #[apply(live_test)]
-#[needs(Cc)]
 fn a_command_under_accel_inherits_what_it_would_inherit_without_it() {
     crate::preload::build_library();
     let is_changed = |line: &str| line.starts_with("environment: LD_PRELOAD=");
@@ -258,7 +241,6 @@ fn a_command_under_accel_inherits_what_it_would_inherit_without_it() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn git_ignores_a_default_recording() {
     let record = Record::new();
     let directory = record.directory();

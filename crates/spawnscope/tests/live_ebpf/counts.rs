@@ -19,7 +19,6 @@ const EACCES: i64 = 13;
 const ENOTDIR: i64 = 20;
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_prime_number_of_launches_is_counted_exactly() {
     let record = Record::new();
     let command = [path("storm").into_os_string(), "1009".into(), path("tiny").into()];
@@ -41,7 +40,6 @@ fn a_prime_number_of_launches_is_counted_exactly() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn each_mechanism_is_distinguished_and_counted() {
     let record = Record::new();
     let truth = Truth::new(&record.run([path("mechanisms"), path("tiny")]).expect_code(0).stdout);
@@ -59,7 +57,7 @@ fn each_mechanism_is_distinguished_and_counted() {
 /// 32-bit system calls have other numbers and registers. Each child has a failed exec, and the
 /// parent's waits are recorded with their arguments.
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Bits32, Quiet)]
+#[needs(Bits32, Quiet)]
 fn launches_by_32_bit_calls_are_complete() {
     best_of_three(try_calls_32_bit);
 }
@@ -90,7 +88,6 @@ fn try_calls_32_bit() -> Result<(), String> {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn forks_without_exec_are_counted() {
     let record = Record::new();
     let command = [script("forks_without_exec.sh"), "211".into()];
@@ -106,7 +103,6 @@ fn forks_without_exec_are_counted() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_path_search_lists_each_directory_and_its_error() {
     let directories = tempfile::tempdir().expect("a temporary directory");
     let mut search: Vec<String> = Vec::new();
@@ -146,7 +142,7 @@ fn a_path_search_lists_each_directory_and_its_error() {
 /// Takes about 20 s. The buffer is large, because a debug build decodes several times slower than
 /// the release build, whose losses `benchmarks/` measures.
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Storms)]
+#[needs(Storms)]
 fn a_hundred_thousand_launches_are_all_recorded() {
     const LAUNCHES: u64 = 100_000;
     const DEADLINE: Duration = Duration::from_secs(600);

@@ -87,7 +87,7 @@ impl Drop for Daemon {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Python)]
+#[needs(Python)]
 fn what_a_daemon_launches_for_the_command_is_recorded() {
     let daemon = Daemon::start("spawning-daemon");
     for with in [daemon.process.id().to_string().as_str(), daemon.name] {
@@ -119,7 +119,7 @@ fn wait_for_answers(report: &Value, call: &str) -> Value {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Python)]
+#[needs(Python)]
 fn a_client_that_polls_waits_for_what_the_daemon_launches() {
     let daemon = Daemon::start("polling-daemon");
     for call in ["poll", "epoll"] {
@@ -133,7 +133,7 @@ fn a_client_that_polls_waits_for_what_the_daemon_launches() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Python)]
+#[needs(Python)]
 fn a_client_that_polls_waits_for_a_daemon_that_is_not_recorded() {
     let daemon = Daemon::start("outside-daemon");
     for call in ["poll", "epoll"] {
@@ -144,7 +144,6 @@ fn a_client_that_polls_waits_for_a_daemon_that_is_not_recorded() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_daemon_that_does_not_run_is_an_error_before_the_command_starts() {
     for (with, why) in [
         // Above the largest pid that Linux assigns.

@@ -8,7 +8,7 @@ use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
 live_test! {
-    #[needs(Ebpf, Cc)]
+    #[needs(Cc)]
     fn dash_commands_and_pipelines_have_their_line = commands(&dash());
     fn dash_subshells_and_substitutions_have_their_line = subshells(&dash());
     fn dash_functions_have_a_file_while_dash_has_read_only_one = functions(&dash());
@@ -202,7 +202,7 @@ fn without_file(shell: &Shell) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
+#[needs(Cc)]
 fn dash_lines_are_known_without_a_writable_cache() {
     let record = Record::new();
     let script = format!("{} one; :", word("tiny"));

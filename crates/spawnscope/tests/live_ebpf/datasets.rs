@@ -12,7 +12,7 @@ use crate::support::{apply, live_test};
 const CHECK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/dataset_check.py");
 
 #[apply(live_test)]
-#[needs(Ebpf, Parquet)]
+#[needs(Parquet)]
 fn two_engines_read_what_was_recorded() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let dataset = directory.path().join("fleet");
@@ -20,8 +20,7 @@ fn two_engines_read_what_was_recorded() {
     for (job, script) in
         [("a / b", "for n in 1 2 3; do /bin/true; done; ls / | wc -l"), ("nightly", "(exit 3); /bin/true")]
     {
-        let record = Record::new().flags(&["-q", "--label", &format!("job={job}")]);
-        record.run(["sh", "-c", script]).expect_code(0);
+        let record = Record::new().flags(&["-q", "--label", &format!("job={job}")]).recorded(["sh", "-c", script]);
         let output = dataset.to_str().expect("characters");
         for _ in 0..2 {
             read(&["export", "--format", "parquet", "-o", output], &record.file());

@@ -10,7 +10,6 @@ mod shape;
 const README: &str = include_str!("../../../../README.md");
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn record_ends_with_the_line_that_the_readme_shows() {
     let shown: Vec<&str> =
         README.lines().filter(|line| line.trim_start().starts_with("spawnscope: recorded ")).collect();

@@ -21,7 +21,7 @@ const MIN_SHARE: f64 = 0.75;
 const MAX_DIFFERENCE: f64 = 0.2;
 
 #[apply(live_test)]
-#[needs(Ebpf, Node)]
+#[needs(Node)]
 fn launches_beside_the_timers_of_node_are_critical() {
     let directory = TempDir::new().expect("a directory");
     let script = directory.path().join("main.js");
@@ -40,7 +40,7 @@ fn launches_beside_the_timers_of_node_are_critical() {
 
 /// The first test of Go is slow, because Go builds its standard library.
 #[apply(live_test)]
-#[needs(Ebpf, Go)]
+#[needs(Go)]
 fn launches_beside_the_scheduler_of_go_are_critical() {
     let directory = TempDir::new().expect("a directory");
     let source = format!(
@@ -63,8 +63,7 @@ fn launches_beside_the_scheduler_of_go_are_critical() {
 #[track_caller]
 fn assert_children_are_critical(command: &[&str]) {
     best_of_three(|| {
-        let record = Record::new();
-        record.run(command.iter().copied()).expect_code(0);
+        let record = Record::new().recorded(command.iter().copied());
         let file = record.file();
         let report = report(&file);
         let bash = row_of(&report, "bash");

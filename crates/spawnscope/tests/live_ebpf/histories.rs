@@ -17,7 +17,6 @@ use crate::support::workloads::{Truth, path};
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn an_exec_by_a_thread_that_is_not_the_leader_stays_one_launch() {
     let record = Record::new();
     let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
@@ -33,7 +32,6 @@ fn an_exec_by_a_thread_that_is_not_the_leader_stays_one_launch() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_daemon_is_a_child_of_its_launcher() {
     let record = Record::new();
     let command = [path("daemonize").into_os_string(), "sleep".into(), "60".into()];
@@ -53,7 +51,6 @@ fn a_daemon_is_a_child_of_its_launcher() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_process_that_outlives_the_root_is_unfinished() {
     let record = Record::new();
     let finished = record.run(["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo sleeper=$!; sleep 0.2"]);
@@ -70,7 +67,6 @@ fn a_process_that_outlives_the_root_is_unfinished() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn everything_that_the_command_launched_is_waited_for_on_request() {
     let record = Record::new().flags(&["--wait-for-all"]);
     let command = [path("daemonize").into_os_string(), "sleep".into(), "1.5".into()];
@@ -87,7 +83,6 @@ fn everything_that_the_command_launched_is_waited_for_on_request() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn an_interrupt_ends_the_wait_for_all() {
     let record = Record::new().flags(&["--wait-for-all", "-q"]);
     let script = "sleep 60 >/dev/null 2>&1 & echo $!; exit 3";
@@ -113,7 +108,7 @@ fn an_interrupt_ends_the_wait_for_all() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, PidNs)]
+#[needs(PidNs)]
 fn a_reused_pid_is_another_launch() {
     let record = Record::new().through(&["unshare", "--pid", "--fork", "--mount-proc"]);
     let truth = Truth::new(&record.run([path("pid_reuse")]).expect_code(0).stdout);
@@ -128,7 +123,6 @@ fn a_reused_pid_is_another_launch() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_stopped_child_is_not_a_reaped_one() {
     best_of_three(try_stopped_child);
 }

@@ -32,7 +32,7 @@ pub fn run_below_in(directory: &Path, parent: &str, arguments: &str) -> Finished
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Setpriv)]
+#[needs(Setpriv)]
 fn sudo_runs_the_command_as_its_caller_with_a_message() {
     let finished = run_below("sudo", "record -- id -u").expect_code(0);
     assert_eq!(finished.output(), "65534\n");
@@ -40,7 +40,7 @@ fn sudo_runs_the_command_as_its_caller_with_a_message() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Setpriv)]
+#[needs(Setpriv)]
 fn an_inherited_sudo_uid_is_ignored_with_a_message() {
     let finished = run_below("shell", "record -- id -u").expect_code(0);
     assert_eq!(finished.output(), "0\n");
@@ -48,7 +48,7 @@ fn an_inherited_sudo_uid_is_ignored_with_a_message() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Setpriv)]
+#[needs(Setpriv)]
 fn the_command_can_be_run_as_another_user_or_as_root() {
     let finished = run_below("shell", "record --user nobody -- id -u").expect_code(0);
     assert_eq!(finished.output(), "65534\n");

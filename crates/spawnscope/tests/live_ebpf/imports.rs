@@ -40,7 +40,7 @@ fn tree(launches: &Launches, launch: &Launch, depth: usize) -> Vec<String> {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Strace, Python)]
+#[needs(Strace, Python)]
 fn an_imported_log_has_the_same_tree_as_a_recording() {
     let record = Record::new().flags(&["-q"]);
     run(&mut record.command(["/bin/sh", "-c", SCRIPT])).expect_code(0);

@@ -26,7 +26,6 @@ fn await_sleep(pid: Pid) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn one_interrupt_ends_the_command_and_writes_the_report() {
     let record = Record::new();
     let running = Running::start(&mut record.command(["sh", "-c", "echo $$; exec sleep 60"]));
@@ -38,7 +37,7 @@ fn one_interrupt_ends_the_command_and_writes_the_report() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Pty)]
+#[needs(Pty)]
 fn control_c_on_a_terminal_ends_the_command_and_writes_the_report() {
     let record = Record::new();
     let file = record.directory().join("pid");
@@ -64,7 +63,6 @@ fn start_ignoring(record: &Record) -> (Running, Pid) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn slow_interrupts_only_reach_the_command_however_many() {
     let record = Record::new();
     let (mut running, command) = start_ignoring(&record);
@@ -81,7 +79,6 @@ fn slow_interrupts_only_reach_the_command_however_many() {
 /// Each signal that ends a process by default, except those that a fault raises and those that
 /// cannot be caught.
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn no_signal_ends_the_recorder_and_each_reaches_the_command() {
     const SIGNALS: [&str; 13] =
         ["HUP", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "XCPU", "XFSZ", "PWR", "IO", "STKFLT", "RTMIN", "RTMAX"];
@@ -101,7 +98,6 @@ fn no_signal_ends_the_recorder_and_each_reaches_the_command() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_file_size_limit_ends_the_recording_and_not_the_command() {
     let record = Record::new().through(&["bash", "-c", "ulimit -f 200; exec \"$@\"", "limited"]);
     // The first launches are written before the later ones exceed the limit. Then the shell waits
@@ -122,7 +118,6 @@ fn a_file_size_limit_ends_the_recording_and_not_the_command() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn three_interrupts_within_a_second_end_the_recorder_and_not_the_command() {
     let record = Record::new();
     let (mut running, command) = start_ignoring(&record);
@@ -142,7 +137,6 @@ fn three_interrupts_within_a_second_end_the_recorder_and_not_the_command() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_killed_recorder_leaves_its_recording_and_the_command() {
     let record = Record::new();
     let proof = record.directory().join("proof");

@@ -10,7 +10,6 @@ use crate::support::texts::assert_contains;
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_limit_of_too_few_open_files_is_reported() {
     let record = Record::new().through(&["sh", "-c", "ulimit -n 16; exec \"$@\"", "sh"]);
     let finished = record.run(["echo", "ran"]).expect_code(125);
@@ -21,7 +20,6 @@ fn a_limit_of_too_few_open_files_is_reported() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn the_soft_limit_of_open_files_applies_only_to_the_command() {
     let record = Record::new().through(&["sh", "-c", "ulimit -Sn 16; exec \"$@\"", "sh"]);
     let finished = record.run(["sh", "-c", "ulimit -Sn"]).expect_code(0);
@@ -61,7 +59,7 @@ impl Drop for Group {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, MemoryGroup)]
+#[needs(MemoryGroup)]
 fn too_little_memory_is_reported_before_the_command_starts() {
     let group = Group::with_mib(20);
     let finished = group.record().run(["echo", "ran"]).expect_code(125);
@@ -74,7 +72,7 @@ fn too_little_memory_is_reported_before_the_command_starts() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, MemoryGroup)]
+#[needs(MemoryGroup)]
 fn a_recorder_in_a_small_control_group_uses_less_memory() {
     let group = Group::with_mib(36);
     let record = group.record();

@@ -22,7 +22,6 @@ const READ_DURATION: Duration = Duration::from_secs(7);
 /// Slow, because only a reader that outlasts the wait for a lock shows that the recorder gives up,
 /// and goes on.
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_long_read_does_not_end_the_recording() {
     let record = Record::new();
     let script = "for n in $(seq 100); do /bin/true; sleep 0.04; done; read -r end; exit 0";
@@ -59,7 +58,7 @@ fn launches_so_far(file: &Path) -> Option<i64> {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs)]
+#[needs(MountNs)]
 fn a_full_disk_ends_a_recording_of_the_machine() {
     let record = Record::new();
     let small = record.directory().join("small");
@@ -80,7 +79,6 @@ fn a_full_disk_ends_a_recording_of_the_machine() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn an_overflow_is_counted_and_leaves_a_consistent_tree() {
     let record = Record::new().flags(&["--buffer", "4"]);
     let script = "echo ready; exec \"$0\" 5003 \"$1\"";
@@ -113,7 +111,7 @@ fn an_overflow_is_counted_and_leaves_a_consistent_tree() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs)]
+#[needs(MountNs)]
 fn a_full_disk_is_an_error_of_the_recorder_alone() {
     let record = Record::new();
     let small = record.directory().join("small");

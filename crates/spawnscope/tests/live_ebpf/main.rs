@@ -1,6 +1,6 @@
 //! Live tests of the eBPF collector: the real binary records real programs, and the recordings are
-//! compared with what those programs know of themselves. Each file is one subject; tests that
-//! cannot run here report why.
+//! compared with what those programs know of themselves. Each file is one subject. All tests need
+//! eBPF and the workloads; tests that cannot run here report why.
 
 #[path = "../support/preload.rs"]
 mod preload;
@@ -53,6 +53,8 @@ mod waits;
 mod wakeups;
 mod zsh_lines;
 
+use support::needs::Need;
+
 fn main() -> std::process::ExitCode {
-    support::main()
+    support::main(&[Need::Ebpf, Need::Cc])
 }

@@ -11,7 +11,7 @@ use crate::support::run::Record;
 use crate::support::workloads::word;
 
 live_test! {
-    #[needs(Ebpf, Cc, Make)]
+    #[needs(Make)]
     fn every_line_of_a_recipe_has_its_call_site = recipes(&make());
     fn a_recipe_that_is_one_script_has_its_first_line = one_script(&make());
     fn recursive_makes_and_included_files_have_their_own_lines = recursive_makes(&make());

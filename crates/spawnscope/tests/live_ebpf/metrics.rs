@@ -45,7 +45,7 @@ fn whole_number(value: &Value) -> f64 {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Prometheus)]
+#[needs(Prometheus)]
 fn metrics_agree_with_the_report() {
     let record = Record::new();
     let file = record.directory().join("spawnscope.prom");
@@ -107,7 +107,7 @@ fn assert_dashboard_names_metrics(metrics: &str) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Prometheus)]
+#[needs(Prometheus)]
 fn the_file_exists_while_the_recording_is_in_progress() {
     let record = Record::new();
     let file = record.directory().join("spawnscope.prom");
@@ -132,7 +132,6 @@ fn the_file_exists_while_the_recording_is_in_progress() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_bad_file_is_an_error_before_the_command_starts() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let marker = directory.path().join("ran");

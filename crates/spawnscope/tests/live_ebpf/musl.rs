@@ -17,11 +17,11 @@ use crate::support::{apply, live_test};
 const MAX_GAP_NS: i64 = 1_000_000;
 
 live_test! {
-    #[needs(Ebpf, Cc)]
+    #[needs(Ebpf)]
     fn the_load_of_a_program_ends_where_its_constructors_begin = assert_load_ends_before_constructors("cc", &[]);
-    #[needs(Ebpf, Cc, MountNs)]
+    #[needs(MountNs)]
     fn without_a_loader_cache_the_load_ends_where_constructors_begin = assert_load_ends_before_constructors("cc", &WITHOUT_CACHE);
-    #[needs(Ebpf, Cc, Musl)]
+    #[needs(Musl)]
     fn the_load_of_a_musl_program_ends_where_its_constructors_begin = assert_load_ends_before_constructors("musl-gcc", &[]);
 }
 
@@ -68,7 +68,7 @@ fn assert_load_ends_before_constructors(compiler: &str, launcher: &[&str]) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Musl)]
+#[needs(Musl)]
 fn the_search_of_musls_loader_grows_with_the_number_of_directories() {
     let libraries = ["first", "second", "third"];
     let flags = libraries.map(|name| format!("-DNAME={name}"));

@@ -94,7 +94,7 @@ fn assert_edges(file: &Path) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Ninja)]
+#[needs(Ninja)]
 fn launches_by_ninja_are_labelled_with_their_edges() {
     let directory = project();
     assert_edges(&record(directory.path(), &["-q"], &["ninja", "-k0", "-j4"]).file());

@@ -12,7 +12,7 @@ use crate::support::{apply, live_test};
 const NODE: &str = "/usr/bin/node";
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Node)]
+#[needs(Node)]
 fn every_function_that_launches_has_its_line() {
     let script = "\
 const cp = require('child_process');
@@ -55,7 +55,7 @@ require('util').promisify(cp.execFile)('@t', ['promised']);
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Node)]
+#[needs(Node)]
 fn modules_and_worker_threads_have_lines() {
     let script = "\
 import { spawnSync, spawn } from 'node:child_process';
@@ -75,7 +75,7 @@ if (isMainThread) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Node)]
+#[needs(Node)]
 fn a_program_behaves_the_same_with_the_hook() {
     let script = "\
 const cp = require('child_process');
@@ -109,7 +109,7 @@ process.exitCode = 3;
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Node)]
+#[needs(Node)]
 fn without_the_option_node_gets_no_hook_and_no_file_remains() {
     let script = "require('child_process').spawnSync('@t', [String(process.env.NODE_OPTIONS)]);\n";
     let directory = tempfile::tempdir().expect("a temporary directory");

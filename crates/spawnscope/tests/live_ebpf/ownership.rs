@@ -69,7 +69,7 @@ fn assert_belongs_to_nobody(path: &Path) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Setpriv)]
+#[needs(Setpriv)]
 fn a_link_in_place_of_a_recording_is_refused() {
     for target in ["new", "secret"] {
         let fixture = Fixture::new();
@@ -84,7 +84,7 @@ fn a_link_in_place_of_a_recording_is_refused() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Setpriv)]
+#[needs(Setpriv)]
 fn links_beside_a_recording_are_not_followed() {
     let fixture = Fixture::new();
     fixture.sudo("record -q -- true").expect_code(0);
@@ -104,7 +104,7 @@ fn links_beside_a_recording_are_not_followed() {
 /// Swaps the recording for a link to root's file, again and again, while recordings are made. One
 /// recording would rarely meet the moment between a check and its use.
 #[apply(live_test)]
-#[needs(Ebpf, Setpriv)]
+#[needs(Setpriv)]
 fn a_recording_that_is_swapped_for_a_link_changes_no_file_of_root() {
     let fixture = Fixture::new();
     let is_over = AtomicBool::new(false);
@@ -131,7 +131,7 @@ fn a_recording_that_is_swapped_for_a_link_changes_no_file_of_root() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Setpriv)]
+#[needs(Setpriv)]
 fn all_files_for_the_caller_of_sudo_are_created_as_that_user() {
     let fixture = Fixture::new();
     fixture.sudo("record -q -- true").expect_code(0);
@@ -150,7 +150,7 @@ fn all_files_for_the_caller_of_sudo_are_created_as_that_user() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Setpriv)]
+#[needs(Setpriv)]
 fn only_the_writing_thread_acts_as_the_user() {
     let fixture = Fixture::new();
     let script = "record -q -- sh -c 'cd /proc/$PPID/task && grep -h -E \"^(Name|Uid|CapEff)\" */status'";
@@ -170,7 +170,7 @@ fn only_the_writing_thread_acts_as_the_user() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Setpriv)]
+#[needs(Setpriv)]
 fn exports_and_flame_graphs_belong_to_the_user_and_are_private() {
     let fixture = Fixture::new();
     fixture.sudo("record -q -- true").expect_code(0);
@@ -204,7 +204,7 @@ fn exports_and_flame_graphs_belong_to_the_user_and_are_private() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Setpriv)]
+#[needs(Setpriv)]
 fn a_link_in_place_of_an_output_is_refused() {
     let fixture = Fixture::new();
     fixture.sudo("record -q -- true").expect_code(0);

@@ -19,7 +19,6 @@ const ANSWER_TIME: Duration = Duration::from_millis(150);
 const REQUESTS: usize = 2;
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_wait_for_a_local_server_names_the_server_and_its_address() {
     assert_wait_names_server("127.0.0.1");
     if TcpListener::bind("[::1]:0").is_ok() {
@@ -153,7 +152,7 @@ fn record_client(call: &str, limit: &str, servers: &[&Server]) -> (Record, Finis
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Python)]
+#[needs(Python)]
 fn a_wait_for_one_of_several_files_names_the_server_of_the_only_socket() {
     for (call, syscalls) in [
         ("poll", ["poll", "ppoll"]),
@@ -171,7 +170,7 @@ fn a_wait_for_one_of_several_files_names_the_server_of_the_only_socket() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Python)]
+#[needs(Python)]
 fn a_wait_that_timed_out_is_not_for_the_server() {
     for call in ["poll", "select", "epoll"] {
         let server = Server::start("127.0.0.1");
@@ -188,7 +187,7 @@ fn a_wait_that_timed_out_is_not_for_the_server() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Python)]
+#[needs(Python)]
 fn a_wait_for_two_servers_names_neither() {
     for call in ["poll", "select", "write", "epoll"] {
         let servers = [Server::start("127.0.0.1"), Server::start("127.0.0.1")];

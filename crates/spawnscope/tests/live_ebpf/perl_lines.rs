@@ -7,7 +7,7 @@ use crate::support::run::Record;
 use crate::support::workloads::word;
 
 live_test! {
-    #[needs(Ebpf, Cc, Perl)]
+    #[needs(Perl)]
     fn every_way_in_which_perl_launches_has_its_line = statements(&perl());
     fn perl_functions_and_modules_have_their_callers = functions(&perl());
     fn code_that_perl_evaluates_has_the_line_of_its_eval = evaluated(&perl());

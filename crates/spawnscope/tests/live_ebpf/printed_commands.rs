@@ -20,7 +20,6 @@ ls >/dev/null; cat /dev/null; uname >/dev/null; touch x; rm x; date >/dev/null; 
 ";
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn printed_commands_run_as_printed_and_reports_fit_a_screen() {
     let record = Record::new();
     let script = record.directory().join("it's mine.sh");

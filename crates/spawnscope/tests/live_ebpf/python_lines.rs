@@ -137,7 +137,7 @@ fn shape(python: &Python, functions: &[(&str, &str)], module: &str) -> Vec<Pytho
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Python)]
+#[needs(Python)]
 fn every_shape_of_python_code_has_its_lines() {
     let found = interpreters();
     assert!(!found.is_empty(), "a Python interpreter of 3.9 or later");
@@ -145,7 +145,7 @@ fn every_shape_of_python_code_has_its_lines() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs, Roots)]
+#[needs(MountNs, Roots)]
 fn the_python_of_every_debian_suite_has_its_lines() {
     all_interpreters().iter().chain(&suite_interpreters()).for_each(assert_lines);
 }
@@ -276,7 +276,7 @@ fn assert_deep_chain(python: &Python, chains: &Chains) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Python)]
+#[needs(Python)]
 fn python_code_from_the_command_line_a_module_and_standard_input_has_its_lines() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let module = directory.path().join("launching.py");
@@ -309,7 +309,7 @@ fn launching_code(name: &str) -> String {
 /// A shell runs a copy of the interpreter, whose path the recorder cannot know at the start. The
 /// copy launches until it is recognised.
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Python)]
+#[needs(Python)]
 fn a_python_that_was_unknown_at_the_start_is_recognised() {
     with_growing_lengths(|length| try_unknown_copy(20 * length));
 }
@@ -356,7 +356,7 @@ fn record_with_changed_python(from: &[u8], to: &[u8]) -> Chains {
 
 /// Without this symbol, the recorder cannot find the interpreter's frames.
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Python)]
+#[needs(Python)]
 fn a_python_without_its_symbols_gives_no_lines() {
     let chains = record_with_changed_python(b"\0_PyRuntime\0", b"\0_PyHidden_\0");
     assert_eq!(chains.python_frames(), 0);
@@ -364,7 +364,7 @@ fn a_python_without_its_symbols_gives_no_lines() {
 
 /// The interpreter reports another version, in which frames are at other offsets.
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Python)]
+#[needs(Python)]
 fn a_python_that_reports_another_version_gives_no_lines() {
     let python = Path::new("/usr/bin/python3");
     let printed = run(Command::new(python).args(["-c", "import sys; print(sys.hexversion)"])).output();

@@ -7,7 +7,6 @@ use crate::support::workloads::{Truth, path};
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn every_way_to_reap_is_seen_when_it_happens() {
     const MS: i64 = 1_000_000;
     let record = Record::new();
@@ -31,7 +30,7 @@ fn every_way_to_reap_is_seen_when_it_happens() {
 /// A tracer gets a signal for each thread that ends, and the thread stays a zombie until the tracer
 /// reaps it.
 #[apply(live_test)]
-#[needs(Ebpf, Strace, Python)]
+#[needs(Strace, Python)]
 fn the_end_of_a_traced_thread_does_not_end_its_process() {
     let program = "import threading, time\nt = threading.Thread(target=int)\nt.start()\nt.join()\ntime.sleep(0.3)";
     let record = Record::new();

@@ -31,13 +31,11 @@ fn assert_phases_are_known(launches: &Launches) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn nothing_is_lost_without_task_storage() {
     assert_storm_is_complete("task_storage");
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn nothing_is_lost_if_threads_are_preempted_within_bpf_programs() {
     assert_storm_is_complete("preemption_off");
     assert_storm_is_complete("preemption_off,task_storage");
@@ -54,7 +52,6 @@ fn assert_storm_is_complete(absent: &str) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn without_task_storage_a_process_and_the_machine_can_be_followed() {
     let own = std::process::id().to_string();
     let record = Record::new().flags(&["-p", &own, "--duration", "0.3"]);
@@ -71,7 +68,6 @@ fn assert_machine_is_followed(absent: &str) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_kernel_that_refuses_to_read_interpreters_loses_only_the_lines() {
     let record = Record::new();
     let finished = run_with_refusals("on_fork", &record, &["bash", "-c", SCRIPT]).expect_code(0);
@@ -81,7 +77,6 @@ fn a_kernel_that_refuses_to_read_interpreters_loses_only_the_lines() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_kernel_that_refuses_to_read_objects_loses_only_the_objects() {
     let record = Record::new();
     let refused = "on_switch,on_switch_before_5_18";
@@ -91,7 +86,6 @@ fn a_kernel_that_refuses_to_read_objects_loses_only_the_objects() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_refused_essential_program_is_named_with_the_reason() {
     for (flags, code) in [(&["--collector", "ebpf"][..], 125), (&[], 0)] {
         let record = Record::new().flags(flags);

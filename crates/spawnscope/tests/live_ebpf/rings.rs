@@ -33,7 +33,6 @@ fn recording_number(path: &Path) -> Option<u32> {
 /// Slow, because a file of a ring has at least 2 MB: only a real rotation shows which events and
 /// parents belong to which file.
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_ring_of_recordings_is_consecutive_and_stays_small() {
     let record = Record::new();
     let mine = record.directory().join("mine");

@@ -11,9 +11,7 @@ use crate::support::{apply, live_test};
 
 /// Records the workload `sampled` with these arguments.
 fn record(flags: &[&str], words: &[&str]) -> Record {
-    let record = Record::new().flags(flags);
-    record.run([&[word("sampled").as_str()], words].concat()).expect_code(0);
-    record
+    Record::new().flags(flags).recorded([&[word("sampled").as_str()], words].concat())
 }
 
 /// Returns the stacks of a recording with their weights in microseconds.
@@ -38,7 +36,6 @@ fn has_box(stack: &str, wanted: &str) -> bool {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn nothing_is_sampled_by_default() {
     let record = record(&[], &["spin", "20"]);
     for flag in ["--on-cpu", "--off-cpu"] {
@@ -59,7 +56,6 @@ fn working_weights(record: &Record) -> (u64, u64) {
 /// This holds even if the function makes no system call for 5,000 samples, longer than the BPF
 /// program holds back the samples of a thread.
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn samples_name_the_function_that_runs() {
     for frequency in ["999", "10000"] {
         let record = record(&["--sample", frequency], &["spin", "500"]);
@@ -74,7 +70,6 @@ fn samples_name_the_function_that_runs() {
 /// The process must live until the recorder reads its mappings in /proc. The recorder reads the
 /// kernel's symbols first.
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn samples_name_the_function_without_mappings_from_the_kernel() {
     with_growing_lengths(|length| {
         let record = Record::new().flags(&["--sample", "199"]);
@@ -87,7 +82,6 @@ fn samples_name_the_function_without_mappings_from_the_kernel() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn samples_of_the_loader_show_what_it_searches() {
     best_of_three(try_searching);
 }
@@ -107,7 +101,6 @@ fn try_searching() -> Result<(), String> {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn samples_of_waits_name_the_waiting_function_and_sum_to_its_time() {
     best_of_three(try_waiting);
 }
@@ -128,7 +121,7 @@ fn try_waiting() -> Result<(), String> {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs, Fanotify)]
+#[needs(MountNs, Fanotify)]
 fn a_wait_inside_execve_has_kernel_frames() {
     best_of_three(try_scanned);
 }
@@ -147,7 +140,6 @@ fn try_scanned() -> Result<(), String> {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn samples_that_do_not_fit_are_counted() {
     let record = record(&["--sample", "10000", "--buffer", "4"], &["spin", "300"]);
     let lost = report(&record.file())["lost_events"].as_u64().expect("a number");

@@ -25,7 +25,6 @@ fn start_shell(script: &str) -> (Running, String, ChildStdin) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn an_existing_process_is_followed_into_its_children() {
     // The shell prints its pid, and launches tiny for each line that it reads.
     let (shell, pid, mut lines) = start_shell("echo $$; while read -r line; do \"$0\"; done");
@@ -53,7 +52,6 @@ fn an_existing_process_is_followed_into_its_children() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn following_a_process_ends_when_the_process_ends() {
     let mut target = Running::start(Command::new("cat").stdin(Stdio::piped()));
     let record = Record::new().flags(&["-p", &target.pid().to_string()]);
@@ -68,7 +66,6 @@ fn following_a_process_ends_when_the_process_ends() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_missing_process_is_an_error() {
     // The largest pid that a 64-bit kernel accepts in pid_max is one less.
     let record = Record::new().flags(&["-p", "4194304"]);
@@ -78,7 +75,6 @@ fn a_missing_process_is_an_error() {
 
 /// Slow, because everything that other tests launch meanwhile is recorded and read, too.
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn the_whole_machine_is_recorded_for_a_given_time() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mine = directory.path().join("mine");
@@ -101,7 +97,7 @@ fn the_whole_machine_is_recorded_for_a_given_time() {
 /// The shell is like that of a user: it existed before the recording, and launches 20 programs for
 /// each line that it reads.
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Quiet)]
+#[needs(Quiet)]
 fn an_episode_of_a_process_is_explained() {
     let script = "echo $$; while read -r line; do for i in 1 2 3 4 5 6 7 8 9 10; do \"$0\"; \"$0\"; done; done";
     let (shell, pid, mut lines) = start_shell(script);
@@ -134,7 +130,7 @@ fn an_episode_of_a_process_is_explained() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, PidNs)]
+#[needs(PidNs)]
 fn pids_are_those_of_the_recorders_own_namespace() {
     let record = Record::new().through(&["unshare", "--pid", "--fork", "--mount-proc"]);
     let script = "echo root=$$; sh -c 'echo child=$$; exit 3'; exit 0";
@@ -148,7 +144,7 @@ fn pids_are_those_of_the_recorders_own_namespace() {
 
 /// The processes of the container and their wait calls see other pids than the recorder.
 #[apply(live_test)]
-#[needs(Ebpf, Cc, PidNs)]
+#[needs(PidNs)]
 fn a_container_is_recorded_from_outside_of_its_pid_namespace() {
     let record = Record::new();
     let script = "echo first=$$; for i in 1 2 3; do \"$0\"; done; sh -c 'echo last=$$; exit 3'; exit 0";

@@ -22,13 +22,11 @@ const LIBRARIES: i64 = 4;
 /// bash masks signals and creates a pipe before a fork, and closes and unmasks after reaping. The
 /// counting in between is work of its own.
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn system_calls_of_a_shell_for_a_launch_are_separated_from_its_own_work() {
     let script = "for i in {1..20}; do x=$(/bin/true); for ((n = 0; n < 3000; n++)); do :; done; done";
     // If the shell gets no CPU for long in the middle of these calls, they seem to have ended.
     best_of_three(|| {
-        let record = Record::new();
-        record.run(["bash", "-c", script]).expect_code(0);
+        let record = Record::new().recorded(["bash", "-c", script]);
         let file = RecordingFile::open(&record.file()).expect("a recording");
         let recording = file.read().expect("its rows");
         let children: Vec<_> = recording.launches.iter().filter(|row| row.prepare.is_some()).collect();
@@ -46,7 +44,6 @@ fn system_calls_of_a_shell_for_a_launch_are_separated_from_its_own_work() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn closes_before_an_exec_are_counted_and_timed() {
     let record = Record::new();
     let command = [word("closing"), CLOSES.to_string(), word("tiny")];
@@ -67,11 +64,8 @@ fn closes_before_an_exec_are_counted_and_timed() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn closes_in_the_setup_of_the_command_are_not_counted() {
-    let record = Record::new();
-    record.run([path("tiny")]).expect_code(0);
-    let launches = launches(&record.file());
+    let launches = launches(&Record::new().recorded([path("tiny")]).file());
     assert_eq!(launches.root().json()["setup_closes"], Value::Null);
 }
 
@@ -91,7 +85,6 @@ fn exec_with_search_path(search: &str) -> Value {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn the_search_of_the_loader_grows_with_the_number_of_directories() {
     let [none, some, more] = [0, 5, 10].map(failed_opens);
     assert!(some - none >= 5 * LIBRARIES, "{none}, then {some}");
@@ -114,7 +107,7 @@ fn failed_opens(directories: usize) -> i64 {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs)]
+#[needs(MountNs)]
 fn a_missing_loader_cache_is_distinguished_from_an_unused_one() {
     let search = format!("LD_LIBRARY_PATH={}", workloads::directory().display());
     let exec = last_exec_after("mount -t tmpfs none /etc", &search);
@@ -138,10 +131,8 @@ fn last_exec_after(prepare: &str, search: &str) -> Value {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_static_program_has_no_loader_that_could_search() {
-    let record = Record::new();
-    record.run([path("tiny")]).expect_code(0);
+    let record = Record::new().recorded([path("tiny")]);
     let exec = last_exec(&record.file());
     for column in ["load_opens", "load_failed_opens", "load_cache"] {
         assert_eq!(exec[column], Value::Null, "{column}");
@@ -149,14 +140,12 @@ fn a_static_program_has_no_loader_that_could_search() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn the_constants_of_the_machine_are_in_the_recording() {
     // On a busy machine, the time may be up before all constants are measured, but not in every
     // attempt.
     let mut attempts: Vec<Calibration> = Vec::new();
     best_of_three(|| {
-        let record = Record::new();
-        record.run(["true"]).expect_code(0);
+        let record = Record::new().recorded(["true"]);
         let recording = RecordingFile::open(&record.file()).and_then(|file| file.read());
         attempts.extend(recording.expect("a recording").calibration);
         // Only old recordings have it, and only by ptrace.

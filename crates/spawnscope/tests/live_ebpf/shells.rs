@@ -12,7 +12,6 @@ use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn lines_are_right_when_the_parent_ends_at_once() {
     let record = Record::new();
     let script = format!("\n{} orphan & disown; kill -9 $$", word("tiny"));
@@ -23,7 +22,6 @@ fn lines_are_right_when_the_parent_ends_at_once() {
 
 /// Imitates a stripped bash by overwriting a symbol name that the dynamic loader does not need.
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_bash_that_exports_nothing_has_no_lines() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let bash = directory.path().join("bash");
@@ -36,8 +34,7 @@ fn a_bash_that_exports_nothing_has_no_lines() {
     fs::set_permissions(&bash, fs::Permissions::from_mode(0o755)).expect("chmod");
     let script = format!("{} launched; :", word("tiny"));
     for (bash, expected) in [(bash.as_path(), ""), (Path::new("/bin/bash"), "?:1")] {
-        let record = Record::new();
-        record.run([bash, "-c".as_ref(), script.as_ref()]).expect_code(0);
+        let record = Record::new().recorded([bash, "-c".as_ref(), script.as_ref()]);
         assert_eq!(chain_of(&labelled_chains(&record.file()), "launched"), expected);
     }
 }
@@ -45,7 +42,7 @@ fn a_bash_that_exports_nothing_has_no_lines() {
 /// As in a container, a new copy of bash is at a path that the recorder does not see. It runs until
 /// it is recognised.
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs)]
+#[needs(MountNs)]
 fn a_bash_of_another_mount_namespace_is_recognised_while_it_runs() {
     with_growing_lengths(try_private_mount);
 }
@@ -56,9 +53,7 @@ fn try_private_mount(sleeps: u32) -> Result<(), String> {
         "mount -t tmpfs none /mnt && cp /bin/bash /mnt/shell && printf '{tiny} early\\nsleep {sleeps}\\n\\n{tiny} late\\n' > /mnt/main.sh \
          && /mnt/shell /mnt/main.sh"
     );
-    let record = Record::new();
-    record.run(["unshare", "--mount", "sh", "-c", &script]).expect_code(0);
-    let chains = labelled_chains(&record.file());
+    let chains = labelled_chains(&Record::new().recorded(["unshare", "--mount", "sh", "-c", &script]).file());
     for (name, chain) in [("early", "main.sh:1"), ("late", "main.sh:4")] {
         // The chain is unknown or right.
         assert!(["", chain].contains(&chain_of(&chains, name)), "{chains:?}");
@@ -67,7 +62,6 @@ fn try_private_mount(sleeps: u32) -> Result<(), String> {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn script_lines_can_be_switched_off() {
     let record = Record::new().flags(&["--no-lines"]);
     let script = format!("{} launched; :", word("tiny"));

@@ -85,8 +85,7 @@ fn chains(file: &Path) -> Vec<Chain> {
 }
 
 fn record_with(flags: &[&str], command: &[&str]) -> Vec<Chain> {
-    let record = Record::new().flags(&["--stacks"]).flags(flags);
-    record.run(command).expect_code(0);
+    let record = Record::new().flags(&["--stacks"]).flags(flags).recorded(command);
     let report = report(&record.file());
     assert_eq!(report["lost_events"], 0, "{}", report["lost"]);
     chains(&record.file())
@@ -114,12 +113,11 @@ fn chains_of(program: &str, mechanisms: &[&str]) -> Vec<Chain> {
 
 /// Go keeps its stacks apart, and its vfork keeps the return address in a register.
 #[apply(live_test)]
-#[needs(Ebpf, Go)]
+#[needs(Go)]
 fn a_launch_by_go_has_a_line_of_the_program_itself() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let source = "package main\n\nimport \"os/exec\"\n\nfunc build() {\n\texec.Command(\"/bin/true\").Run()\n}\n\nfunc main() {\n\tbuild()\n}\n";
-    let record = Record::new().flags(&["--stacks"]);
-    record.run([build_go(directory.path(), source)]).expect_code(0);
+    let record = Record::new().flags(&["--stacks"]).recorded([build_go(directory.path(), source)]);
     let report = read(&["report", "--json", "--by", "line"], &record.file()).json();
     let mut rows = report["commands"].as_array().expect("rows").iter();
     let row = rows.find(|row| row["caller"]["line"] == 6);
@@ -130,10 +128,8 @@ fn a_launch_by_go_has_a_line_of_the_program_itself() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn no_chain_is_recorded_by_default() {
-    let record = Record::new();
-    record.run([&word("callers"), "vfork"]).expect_code(0);
+    let record = Record::new().recorded([&word("callers"), "vfork"]);
     assert!(chains(&record.file()).is_empty());
 }
 
@@ -149,7 +145,6 @@ fn expect_complete(chain: &Chain, program: &str) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn every_mechanism_of_libc_has_its_whole_chain() {
     // `system` ends in a tail call, and so has no frame.
     let called = ["vfork", "fork", "posix_spawn", "spawn", "popen"];
@@ -165,7 +160,6 @@ fn every_mechanism_of_libc_has_its_whole_chain() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn every_kind_of_executable_has_its_whole_chain() {
     for program in ["callers", "callers_fixed"] {
         expect_complete(&chain_of(&path(program), &["vfork"]), program);
@@ -204,7 +198,6 @@ fn expect_lines(chain: &Chain, program: &str) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn debug_information_gives_lines_and_inlined_functions() {
     expect_lines(&chain_of(&path("callers_debug"), &["vfork"]), "callers_debug");
 }
@@ -224,7 +217,7 @@ fn copy(program: &str, directory: &Path) -> PathBuf {
 
 /// The recorder runs in a mount namespace with its own /usr/lib/debug.
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs)]
+#[needs(MountNs)]
 fn separate_debug_information_is_found_by_its_build_id() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let program = copy("callers_debug", directory.path());
@@ -243,7 +236,6 @@ fn separate_debug_information_is_found_by_its_build_id() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_stripped_program_has_addresses_and_no_names() {
     let chain = chain_of(&path("callers_stripped"), &["vfork"]);
     assert_eq!(chain.names_in("callers_stripped"), ["?"; 4], "{chain:#?}");
@@ -252,7 +244,6 @@ fn a_stripped_program_has_addresses_and_no_names() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_chain_in_a_thread_ends_at_the_start_of_the_thread() {
     for mechanism in ["vfork", "posix_spawn", "fork"] {
         let chain = chain_of(&path("callers"), &["thread", mechanism]);
@@ -263,7 +254,6 @@ fn a_chain_in_a_thread_ends_at_the_start_of_the_thread() {
 
 /// The shell forks its children and has ended before the recorder can read its /proc files.
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_parent_that_has_ended_has_its_chain() {
     let chains = record_with(&[], &["sh", "-c", "sh -c '/bin/true & exit 0'; sleep 0.2"]);
     assert_eq!(chains.len(), 3, "two children of the outer shell, and one of the inner");
@@ -275,7 +265,6 @@ fn a_parent_that_has_ended_has_its_chain() {
 
 /// While the parent lives, its own file can still be read. Afterwards, no file has its names.
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_program_that_is_deleted_or_replaced_never_has_wrong_names() {
     for linger in [&["linger"] as &[&str], &[]] {
         let directory = tempfile::tempdir().expect("a temporary directory");
@@ -297,7 +286,6 @@ fn a_program_that_is_deleted_or_replaced_never_has_wrong_names() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn broken_unwind_tables_truncate_the_chain() {
     let patterns: [fn(usize) -> u8; 3] = [|_| 0, |_| 0xff, |offset| ((offset * 7919) >> 3) as u8];
     for pattern in patterns {
@@ -316,7 +304,6 @@ fn broken_unwind_tables_truncate_the_chain() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_stack_that_is_too_deep_truncates_the_chain() {
     let chain = chain_of(&path("callers"), &["deep", "vfork"]);
     assert!(chain.is_truncated);
@@ -328,7 +315,6 @@ fn a_stack_that_is_too_deep_truncates_the_chain() {
 
 /// The second library is loaded where the first one was.
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn libraries_that_are_loaded_later_are_known() {
     let [program, first, second] = &["callers", "libfirst_back.so", "libsecond_back.so"].map(word);
     let chains = record_with(&[], &[program, "libraries", first, second, "vfork"]);
@@ -340,7 +326,7 @@ fn libraries_that_are_loaded_later_are_known() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs)]
+#[needs(MountNs)]
 fn a_program_in_another_mount_namespace_has_names() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let hidden = directory.path().join("callers");
@@ -352,7 +338,6 @@ fn a_program_in_another_mount_namespace_has_names() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn the_walk_continues_through_code_that_is_generated_at_run_time() {
     let chain = chain_of(&path("callers"), &["made", "vfork"]);
     assert!(["outer", "main"].iter().all(|name| chain.names().contains(name)), "{chain:#?}");
@@ -372,14 +357,12 @@ fn expect_500_complete(chains: &[Chain]) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_storm_with_stacks_loses_nothing() {
     expect_500_complete(&record_with(&[], &LOOP_OF_500));
 }
 
 /// /proc is read once for all stacks of a process, and the report says what that may miss.
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_storm_without_mappings_from_the_kernel_loses_nothing() {
     let record = Record::new().flags(&["--stacks"]);
     let mut command = record.command(LOOP_OF_500);

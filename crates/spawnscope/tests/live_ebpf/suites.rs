@@ -19,7 +19,7 @@ const LATEST_PERL: u32 = 42;
 const BASH_VERSION: &str = "echo ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}";
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs, Roots)]
+#[needs(MountNs, Roots)]
 fn the_bash_of_every_suite_has_its_lines() {
     let listed = std::env::var_os("SPAWNSCOPE_TEST_BASHES").unwrap_or_default();
     // An unset variable gives one empty path.
@@ -43,7 +43,7 @@ fn the_bash_of_every_suite_has_its_lines() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs, Roots)]
+#[needs(MountNs, Roots)]
 fn a_static_bash_exports_nothing_and_has_no_lines() {
     for root in Root::all() {
         let bash = Shell::in_root(root, "/bin/bash-static");
@@ -53,7 +53,7 @@ fn a_static_bash_exports_nothing_and_has_no_lines() {
 
 /// The dash of sid may be a new version whose calibration fails. Then it has no lines.
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs, Roots)]
+#[needs(MountNs, Roots)]
 fn the_dash_of_every_suite_has_its_lines() {
     for root in Root::all() {
         let dash = Shell::in_root(root, "/bin/dash");
@@ -66,7 +66,7 @@ fn the_dash_of_every_suite_has_its_lines() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs, Roots)]
+#[needs(MountNs, Roots)]
 fn the_busybox_of_every_suite_has_the_lines_of_its_shell() {
     for root in Root::all() {
         println!("{}", root.suite);
@@ -76,7 +76,7 @@ fn the_busybox_of_every_suite_has_the_lines_of_its_shell() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs, Roots)]
+#[needs(MountNs, Roots)]
 fn the_zsh_of_every_suite_has_its_lines() {
     for root in Root::all() {
         println!("{}", root.suite);
@@ -87,7 +87,7 @@ fn the_zsh_of_every_suite_has_its_lines() {
 
 /// An unknown version has no lines.
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs, Roots)]
+#[needs(MountNs, Roots)]
 fn the_perl_of_every_suite_has_its_lines() {
     for root in Root::all() {
         let perl = Shell::in_root(root, "/usr/bin/perl");
@@ -107,7 +107,7 @@ fn the_perl_of_every_suite_has_its_lines() {
 
 /// Only sid may have an unknown version.
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs, Roots)]
+#[needs(MountNs, Roots)]
 fn the_make_of_every_suite_has_its_lines() {
     for root in Root::all() {
         let make = Shell::in_root(root, "/usr/bin/make");

@@ -23,7 +23,7 @@ fn run_dialogue(record: &Record) -> Vec<u8> {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Pty)]
+#[needs(Pty)]
 fn an_interactive_command_owns_its_terminal() {
     let screen = run_dialogue(&Record::new());
     let text = String::from_utf8_lossy(&screen);
@@ -34,7 +34,7 @@ fn an_interactive_command_owns_its_terminal() {
 /// The pauses are long enough for a spinner to appear: before a line, within a line, and within a
 /// line of another program.
 #[apply(live_test)]
-#[needs(Ebpf, Pty)]
+#[needs(Pty)]
 fn an_unfinished_line_of_the_command_stays_as_it_is() {
     let record = Record::new().flags(&["--duration", "60"]);
     let script = "sleep 1.3; printf part; sleep 1.3; printf ' whole\\n'; sleep 0.3; printf via | tee /dev/null; sleep 1.3; echo ' tee'";
@@ -47,7 +47,7 @@ fn an_unfinished_line_of_the_command_stays_as_it_is() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Pty)]
+#[needs(Pty)]
 fn a_quiet_recorder_writes_nothing_to_the_terminal() {
     let screen = run_dialogue(&Record::new().flags(&["--quiet"]));
     let expected = [b"\x1b[1mkey?\x1b[0m ", ANSWER].concat();

@@ -35,7 +35,7 @@ fn finish(session: Session, code: i32, before: &nix::sys::termios::Termios) -> S
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Pty)]
+#[needs(Pty)]
 fn a_command_is_watched_to_its_end() {
     let script = "for i in 1 2 3 4 5; do \"$0\"; done; echo must not be seen; exit 7";
     let words = [SPAWNSCOPE, "top", "--", "sh", "-c", script, &word("tiny")];
@@ -57,7 +57,7 @@ fn a_command_is_watched_to_its_end() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Pty)]
+#[needs(Pty)]
 fn the_machine_is_watched_until_a_key_or_a_signal() {
     let mut session = on_terminal(&["env", "NO_COLOR=1", SPAWNSCOPE, "top", "-a"]);
     let before = session.settings();
@@ -88,7 +88,7 @@ fn the_machine_is_watched_until_a_key_or_a_signal() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Pty, Setpriv)]
+#[needs(Pty, Setpriv)]
 fn an_error_at_the_start_is_printed_on_the_original_screen() {
     let without_terminal = spawnscope(["top", "-a"]).expect_code(125);
     without_terminal.expect_errors(["top needs a terminal"]);
@@ -107,7 +107,7 @@ fn an_error_at_the_start_is_printed_on_the_original_screen() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Pty)]
+#[needs(Pty)]
 fn a_watched_command_inherits_what_it_would_inherit_without_the_view() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let files = ["plain", "watched"].map(|name| directory.path().join(name).display().to_string());

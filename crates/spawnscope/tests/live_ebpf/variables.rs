@@ -33,7 +33,7 @@ fn counts_by_test(file: &Path) -> Vec<(String, u64)> {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Python)]
+#[needs(Python)]
 fn launches_have_the_name_of_their_test_and_no_secret_is_recorded() {
     for filler in ["0", "6000", "100000"] {
         let record = Record::new().flags(&["-q"]);
@@ -49,7 +49,6 @@ fn launches_have_the_name_of_their_test_and_no_secret_is_recorded() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn without_a_build_tool_no_environment_is_recorded() {
     let record = Record::new().flags(&["-q"]);
     let command = ["/bin/sh", "-c", "/bin/true; :"];

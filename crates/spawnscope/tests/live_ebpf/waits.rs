@@ -20,7 +20,7 @@ const OPENAT: u64 = 257;
 const PSELECT6: u64 = 270;
 
 live_test! {
-    #[needs(Ebpf, Cc)]
+    #[needs(Ebpf)]
     fn a_read_waits_on_the_pipe_that_the_child_writes_to = assert_waits_on_pipe("read", &[READ]);
     fn a_poll_waits_on_the_first_descriptor_in_use = assert_waits_on_pipe("poll", &[POLL]);
     fn a_select_waits_on_its_first_descriptor = assert_waits_on_pipe("select", &[SELECT, PSELECT6]);
@@ -76,10 +76,8 @@ fn assert_waits_on_pipe(how: &str, calls: &[u64]) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn epoll_wait_waits_on_an_epoll_descriptor() {
-    let record = Record::new();
-    record.run([&word("wait_on_pipe"), "epoll"]).expect_code(0);
+    let record = Record::new().recorded([&word("wait_on_pipe"), "epoll"]);
     let wait = longest(&launches(&record.file()), &[EPOLL_WAIT]);
     assert_eq!(wait["object"]["kind"], "epoll", "{wait}");
     let row = only(attribution(&record, |row| row["syscall"] == "epoll_wait"));
@@ -87,7 +85,6 @@ fn epoll_wait_waits_on_an_epoll_descriptor() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_fifo_is_named_by_its_path() {
     let record = Record::new();
     let directory = record.directory().canonicalize().expect("it is there");
@@ -101,7 +98,6 @@ fn a_fifo_is_named_by_its_path() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
 fn a_wait_for_a_pipeline_is_attributed_to_its_programs() {
     let record = Record::new();
     let script = "x=$(sleep 0.1 | cat; :); y=$(sleep 0.1)";
@@ -118,7 +114,6 @@ fn a_wait_for_a_pipeline_is_attributed_to_its_programs() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
 fn a_parent_that_sleeps_while_its_child_is_a_zombie_reaps_late() {
     best_of_three(try_late);
 }
@@ -152,7 +147,7 @@ fn record_under_scanner(record: &Record, scanner: &str, words: &[&str]) -> Launc
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs, Fanotify)]
+#[needs(MountNs, Fanotify)]
 fn a_scanner_is_named_if_exec_and_open_wait_for_it() {
     let scanned = tempfile::tempdir().expect("a temporary directory");
     let directory = scanned.path().to_str().expect("a path of characters");
@@ -167,7 +162,7 @@ fn a_scanner_is_named_if_exec_and_open_wait_for_it() {
 
 /// Here the recorded command is the scanner.
 #[apply(live_test)]
-#[needs(Ebpf, Cc, MountNs, Fanotify)]
+#[needs(MountNs, Fanotify)]
 fn a_recorded_scanner_is_a_scanner_too() {
     let scanned = tempfile::tempdir().expect("a temporary directory");
     let record = Record::new();
@@ -187,12 +182,11 @@ fn a_recorded_scanner_is_a_scanner_too() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, MountNs)]
+#[needs(MountNs)]
 fn if_the_kernel_hides_its_addresses_a_message_says_that_scanners_are_unknown() {
     let hide = "mount --bind /dev/null /proc/kallsyms && exec \"$@\"";
-    let record = Record::new().through(&["unshare", "--mount", "sh", "-c", hide, "sh"]);
-    record.run(["true"]).expect_code(0);
-    let report = report(&record.file());
+    let report =
+        report(&Record::new().through(&["unshare", "--mount", "sh", "-c", hide, "sh"]).recorded(["true"]).file());
     let missing = report["missing"].as_array().expect("an array");
     let reported =
         missing.iter().filter(|part| part["effect"].as_str().is_some_and(|effect| effect.contains("scanner")));

@@ -40,7 +40,7 @@ const NO_PREEMPT_COUNT_NAME: &str = "on_waking";
 const NO_INTERRUPTS: &str = "on_waking,runqueues";
 
 live_test! {
-    #[needs(Ebpf, Cc)]
+    #[needs(Ebpf)]
     fn a_wait_that_times_out_has_no_waker = assert_timeouts_have_no_waker(NOTHING);
     fn a_wait_that_times_out_has_no_waker_without_the_name_of_the_preempt_count =
         assert_timeouts_have_no_waker(NO_PREEMPT_COUNT_NAME);

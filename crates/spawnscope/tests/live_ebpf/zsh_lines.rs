@@ -9,7 +9,7 @@ use crate::support::run::Record;
 use crate::support::workloads::word;
 
 live_test! {
-    #[needs(Ebpf, Cc, Zsh)]
+    #[needs(Cc, Zsh)]
     fn zsh_functions_and_sourced_files_have_their_whole_chain = functions(&zsh());
     fn zsh_substitutions_subshells_and_pipelines_have_their_line = forks(&zsh());
     fn code_that_zsh_evaluates_has_the_line_of_its_eval = evaluations(&zsh());

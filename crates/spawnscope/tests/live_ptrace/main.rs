@@ -29,5 +29,5 @@ mod zsh_lines;
 
 fn main() -> std::process::ExitCode {
     support::run::COLLECTOR.get_or_init(|| "ptrace");
-    support::main()
+    support::main(&[])
 }

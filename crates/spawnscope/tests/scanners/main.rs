@@ -14,5 +14,5 @@ mod recordings;
 mod scanned_directory;
 
 fn main() -> std::process::ExitCode {
-    support::main()
+    support::main(&[])
 }

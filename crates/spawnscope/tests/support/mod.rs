@@ -77,16 +77,10 @@ macro_rules! live_test {
 }
 pub(crate) use live_test;
 
-/// Runs every `live_test` of this binary.
-pub fn main() -> ExitCode {
-    run_all(registered())
-}
-
-/// The same, for a suite that measures in each test.
-#[allow(dead_code, reason = "only some suites measure in each test")]
-pub fn main_of_measurements() -> ExitCode {
+/// Runs every `live_test` of this binary. Each has these needs, too.
+pub fn main(needs: &[Need]) -> ExitCode {
     let tests = registered().into_iter();
-    run_all(tests.map(|test| LiveTest { needs: [test.needs, &[Need::Quiet]].concat().leak(), ..test }).collect())
+    run_all(tests.map(|test| LiveTest { needs: [test.needs, needs].concat().leak(), ..test }).collect())
 }
 
 fn registered() -> Vec<LiveTest> {

@@ -294,6 +294,13 @@ impl Record {
         command
     }
 
+    /// Records a command, which must succeed, to its end.
+    #[track_caller]
+    pub fn recorded(self, traced: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Record {
+        self.run(traced).expect_code(0);
+        self
+    }
+
     /// Records a command to its end.
     pub fn run(&self, traced: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Finished {
         run(&mut self.command(traced))
