@@ -232,12 +232,15 @@ fn refused_lines_are_counted_and_the_first_one_is_shown() {
 }
 
 #[test]
-fn secrets_in_arguments_are_masked() {
+fn secrets_in_arguments_are_masked_unless_an_option_keeps_them() {
     let log = "1 execve(\"/bin/x\", [\"x\", \"--password=hunter2\"], [\"TOKEN=hunter3\"]) = 0\n\
                1 +++ exited with 0 +++\n";
-    let (directory, _) = import_text(log);
-    let bytes = fs::read(directory.path().join("spawnscope.db")).unwrap();
-    for secret in ["hunter2", "hunter3"] {
-        assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "{secret}");
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("log"), log).unwrap();
+    for (options, kept) in [(&[][..], [false, false]), (&["--no-redact"], [true, false])] {
+        succeed(directory.path(), &[&["import", "log"], options].concat());
+        let bytes = fs::read(directory.path().join("spawnscope.db")).unwrap();
+        let found = ["hunter2", "hunter3"].map(|secret| bytes.windows(7).any(|part| part == secret.as_bytes()));
+        assert_eq!(found, kept, "{options:?}: the environment is never stored");
     }
 }

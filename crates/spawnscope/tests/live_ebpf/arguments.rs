@@ -1,7 +1,6 @@
 //! Hostile arguments and names: huge, broken over lines, not UTF-8, or aimed at the terminal.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
 use crate::support::recording::{launches, read};
@@ -30,19 +29,4 @@ fn arguments_of_any_bytes_are_kept() {
     let launches = launches(&Record::new().recorded(strange).file());
     assert_eq!(launches.root().arguments()[1..], ["two\nlines", "\u{fffd}\u{fffd}!", "", "end"]);
     assert_eq!(launches.root().json()["execs"][0]["argv_hex"][2], "fffe21", "nothing is lost");
-}
-
-#[apply(live_test)]
-fn secrets_are_masked_by_default() {
-    let tiny = path("tiny");
-    let command = [tiny.as_os_str(), "--password=hunter2".as_ref(), "--verbose".as_ref()];
-    let masked = Record::new();
-    masked.run(command).expect_code(0);
-    let bytes = fs::read(masked.file()).expect("the recording");
-    assert!(!bytes.windows(7).any(|window| window == b"hunter2"), "the secret is in the file");
-    assert_eq!(launches(&masked.file()).root().arguments()[2], "--verbose");
-
-    let plain = Record::new().flags(&["--no-redact"]);
-    plain.run(command).expect_code(0);
-    assert_eq!(launches(&plain.file()).root().arguments()[1], "--password=hunter2");
 }

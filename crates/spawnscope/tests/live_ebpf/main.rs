@@ -22,7 +22,6 @@ mod documents;
 mod event_loops;
 mod histories;
 mod identities;
-mod imports;
 mod interrupts;
 mod limits;
 mod losses;

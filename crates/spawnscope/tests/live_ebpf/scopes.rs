@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::support::launches::Launch;
-use crate::support::recording::{launches, read, report, row_of};
+use crate::support::recording::{launches, report, row_of};
 use crate::support::run::{Record, Running, await_some, run};
 use crate::support::workloads::{Truth, path, word};
 use crate::support::{apply, live_test};
@@ -92,41 +92,6 @@ fn the_whole_machine_is_recorded_for_a_given_time() {
     let seen = row_of(&report, "mine");
     assert!(seen["count"].as_u64().expect("a number") > 97, "{seen}");
     assert_eq!(report["lost_events"], 0);
-}
-
-/// The shell is like that of a user: it existed before the recording, and launches 20 programs for
-/// each line that it reads.
-#[apply(live_test)]
-#[needs(Quiet)]
-fn an_episode_of_a_process_is_explained() {
-    let script = "echo $$; while read -r line; do for i in 1 2 3 4 5 6 7 8 9 10; do \"$0\"; \"$0\"; done; done";
-    let (shell, pid, mut lines) = start_shell(script);
-    let record = Record::new().flags(&["-p", &pid, "--duration", "3"]);
-    let mut recorder = Running::start(&mut record.command([] as [&str; 0]));
-    // The recorder needs a moment to start. What it misses does not count.
-    while !recorder.has_ended() {
-        writeln!(lines).expect("the shell reads");
-        sleep(Duration::from_millis(700));
-    }
-    recorder.finish().expect_code(0);
-    drop(lines);
-    shell.finish().expect_code(0);
-
-    let episodes = report(&record.file())["episodes"].clone();
-    let episodes = episodes.as_array().expect("episodes");
-    assert!((2..=5).contains(&episodes.len()), "{episodes:?}");
-    // A wait for the next line belongs to no launch, although the shell reads right after it has
-    // reaped.
-    assert_eq!(episodes[0]["launches"], 20, "{episodes:?}");
-    let whatif = ["whatif", "--json", "--remove", "tiny", "--episode", "1"];
-    let whatif = read(&whatif, &record.file()).json();
-    let [error, predicted, wall] =
-        ["replay_error", "predicted_ns", "wall_ns"].map(|key| whatif[key].as_f64().expect("a number"));
-    assert!(error.abs() < 0.05, "{whatif}");
-    // Launches take most of the episode.
-    assert!(predicted < 0.5 * wall, "{whatif}");
-    let advice = read(&["advise"], &record.file()).output();
-    assert!(!advice.contains("no advice"), "{advice}");
 }
 
 #[apply(live_test)]
