@@ -26,15 +26,8 @@ fn main() {
 fn generate_header(header: &Path, arch: &str) {
     let registers = format!("wire/registers/{arch}.rs");
     let files = [
-        "wire.rs",
-        "wire/python.rs",
-        "wire/perl.rs",
-        "wire/make.rs",
-        &registers,
-        "wire/scripts.rs",
-        "wire/stacks.rs",
-        "wire/task.rs",
-        "wire/wakers.rs",
+        "wire.rs", "wire/python.rs", "wire/perl.rs", "wire/make.rs", &registers, "wire/scripts.rs", "wire/stacks.rs",
+        "wire/task.rs", "wire/wakers.rs",
     ]
     .map(|file| Path::new("src").join(file));
     let texts = files.each_ref().map(|file| std::fs::read_to_string(file).expect("the wire format is there"));

@@ -205,16 +205,8 @@ fn the_slice_of_a_launch_has_its_arguments() {
     let waited = format!("parent_wait_ns={}", spans.total() - spans.create - 5_000);
     let queued = format!("run_queue_ns={}", spans.queue);
     let wanted = [
-        "--arguments",
-        "true",
-        "pid=4002",
-        "argv=true \"it's\"",
-        "cwd=/home/user",
-        "exit=SIGKILL",
-        "call_site=build.sh:12",
-        "mechanism=fork",
-        &waited,
-        &queued,
+        "--arguments", "true", "pid=4002", "argv=true \"it's\"", "cwd=/home/user", "exit=SIGKILL",
+        "call_site=build.sh:12", "mechanism=fork", &waited, &queued,
     ];
     expect_valid_with(&builder.recording, &slices, &wanted);
 }

@@ -27,13 +27,8 @@ const FLAGS: [&str; 6] = ["CLOSE_OTHERS", "NEW_SESSION", "NOWAIT", "UMASK", "PRO
 /// written by hand.
 const EXCLUDED: [&str; 7] = [
     // Declared in pthread.h.
-    "pthread_setcancelstate",
-    "popen_noshell",
-    "popen_noshell_compat",
-    "pclose_noshell",
-    "popen_noshell_set_fork_mode",
-    "popen_noshell_get_fork_mode",
-    "NoshellStream",
+    "pthread_setcancelstate", "popen_noshell", "popen_noshell_compat", "pclose_noshell", "popen_noshell_set_fork_mode",
+    "popen_noshell_get_fork_mode", "NoshellStream",
 ];
 const HEAD: &str = "\
 /* vspawn: process spawning whose cost does not depend on the parent's memory, threads or open files. See vspawn(3).

@@ -42,30 +42,8 @@ fn words_are_read_as_by_a_shell() {
         assert_eq!(words(text).expect(text), expected, "{text}");
     }
     for text in [
-        "$x",
-        "\"$x\"",
-        "`x`",
-        "*",
-        "a;b",
-        "a|b",
-        "(a)",
-        "~",
-        "#",
-        "!",
-        "{a}",
-        "a\nb",
-        "a\\\nb",
-        "a\\",
-        "'a",
-        "\"a",
-        "\"a\\",
-        "gr\u{f6}\u{df}e",
-        "\\\t",
-        "$'a'",
-        "'a\x01'",
-        "a&b",
-        "[a]",
-        "a?",
+        "$x", "\"$x\"", "`x`", "*", "a;b", "a|b", "(a)", "~", "#", "!", "{a}", "a\nb", "a\\\nb", "a\\", "'a", "\"a",
+        "\"a\\", "gr\u{f6}\u{df}e", "\\\t", "$'a'", "'a\x01'", "a&b", "[a]", "a?",
     ] {
         assert_eq!(words(text), None, "{text}");
     }

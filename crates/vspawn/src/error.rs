@@ -85,25 +85,8 @@ impl Stage {
     pub(crate) fn from_number(number: u32) -> Stage {
         use Stage::*;
         const IN_CHILD: [Stage; 20] = [
-            Signals,
-            UnshareFiles,
-            Session,
-            ControllingTerminal,
-            ProcessGroup,
-            OpenNull,
-            Dup,
-            Nice,
-            ResourceLimit,
-            Chroot,
-            Groups,
-            Group,
-            User,
-            Chdir,
-            CloseOthers,
-            ParentDeath,
-            PreExec,
-            FileAction,
-            Scheduler,
+            Signals, UnshareFiles, Session, ControllingTerminal, ProcessGroup, OpenNull, Dup, Nice, ResourceLimit,
+            Chroot, Groups, Group, User, Chdir, CloseOthers, ParentDeath, PreExec, FileAction, Scheduler,
             NoNewPrivileges,
         ];
         let stage = IN_CHILD.into_iter().find(|stage| *stage as u32 == number);

@@ -46,21 +46,8 @@ mod calls {
     pub(crate) const SLEEPS: [u16; 3] = numbers(["pause", "nanosleep", "clock_nanosleep"]);
     /// Calls that may time out; and restart_syscall, which continues one of them or a sleep.
     pub(crate) const TIMED: [u16; 16] = numbers([
-        "poll",
-        "select",
-        "pselect6",
-        "ppoll",
-        "epoll_wait",
-        "epoll_pwait",
-        "futex",
-        "epoll_pwait2",
-        "rt_sigtimedwait",
-        "semtimedop",
-        "io_getevents",
-        "mq_timedsend",
-        "mq_timedreceive",
-        "futex_waitv",
-        "futex_wait",
+        "poll", "select", "pselect6", "ppoll", "epoll_wait", "epoll_pwait", "futex", "epoll_pwait2", "rt_sigtimedwait",
+        "semtimedop", "io_getevents", "mq_timedsend", "mq_timedreceive", "futex_waitv", "futex_wait",
         "restart_syscall",
     ]);
     pub(crate) const SOCKETS: [u16; 9] =

@@ -15,17 +15,8 @@ const MAX_CONSTANT_BYTES: u64 = 1 << 20;
 const FNV_OFFSET: u32 = 2_166_136_261;
 
 const SYMBOLS: [&str; 12] = [
-    "line_number",
-    "global_variables",
-    "parse_and_execute_level",
-    "sourcelevel",
-    "funcnest",
-    "interactive",
-    "interactive_shell",
-    "running_trap",
-    "expanding_redir",
-    "dollar_vars",
-    "executing_line_number",
+    "line_number", "global_variables", "parse_and_execute_level", "sourcelevel", "funcnest", "interactive",
+    "interactive_shell", "running_trap", "expanding_redir", "dollar_vars", "executing_line_number",
     "have_unwind_protects",
 ];
 

@@ -206,10 +206,7 @@ fn all_measurements_are_taken_on_a_real_machine() {
         let are_copies_launched = match &measured.scan {
             Some(scan) => {
                 let kinds = [
-                    &scan.creation_times,
-                    &scan.first_launches,
-                    &scan.later_launches,
-                    &scan.memory_launches,
+                    &scan.creation_times, &scan.first_launches, &scan.later_launches, &scan.memory_launches,
                     &scan.concurrent_launches,
                 ];
                 let counts = kinds.map(Vec::len);

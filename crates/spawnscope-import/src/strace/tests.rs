@@ -411,14 +411,8 @@ fn files_of_single_threads_are_merged_by_time() {
     assert_eq!(
         kinds,
         [
-            "command 2",
-            "/bin/a [a]",
-            "returned 10, loaded None",
-            "fork by 1 from 200",
-            "exit Some(256)",
-            "gone, zombie",
-            "waited from 500 for 2 at 500",
-            "reaped 3",
+            "command 2", "/bin/a [a]", "returned 10, loaded None", "fork by 1 from 200", "exit Some(256)",
+            "gone, zombie", "waited from 500 for 2 at 500", "reaped 3",
         ]
     );
     let relative = write("log.5", "     0.000000 fork() = 3\n");

@@ -29,32 +29,14 @@ const MAX_WALL_RATIO: f64 = 1.05;
 /// The pairs that are always checked: one for each change of `whatif`, and one for each language.
 /// The others need time.
 const SAMPLE: [&str; 12] = [
-    "cat_of_a_file",
-    "close_descriptors",
-    "date_loop",
-    "huge_pages",
-    "make_recursive",
-    "node_exec_sync",
-    "one_cpu",
-    "perl_basename",
-    "polling_parent",
-    "python_os_system",
-    "static_child",
-    "xargs_batch",
+    "cat_of_a_file", "close_descriptors", "date_loop", "huge_pages", "make_recursive", "node_exec_sync", "one_cpu",
+    "perl_basename", "polling_parent", "python_os_system", "static_child", "xargs_batch",
 ];
 
 /// Pairs for which `advise --patch` must print a patch. It may print one for each of the others.
 const PATCHED: [&str; 10] = [
-    "awk_in_a_substitution",
-    "cat_of_a_file",
-    "cp_loop",
-    "dirname_loop",
-    "expr_and_basename",
-    "fields_of_lines",
-    "make_shell_variable",
-    "needless_shell",
-    "npm_scripts",
-    "python_os_system",
+    "awk_in_a_substitution", "cat_of_a_file", "cp_loop", "dirname_loop", "expr_and_basename", "fields_of_lines",
+    "make_shell_variable", "needless_shell", "npm_scripts", "python_os_system",
 ];
 
 /// Runs a test for each pair.

@@ -15,46 +15,13 @@ const PIECES: &[&str] = &[
 ];
 /// Further pieces, which only whole texts contain.
 const REDIRECTIONS: &[&str] = &[
-    " >a",
-    " >>b",
-    " 2>a",
-    " 2> b",
-    " <a",
-    " <plain",
-    ">a ",
-    " 2>&1",
-    " >&2",
-    " 2>/dev/null ",
-    " >/dev/null ",
-    " >/dev/null 2>&1 ",
-    " <missing",
-    " >missing/x",
-    " 1>a",
-    "2>&1",
-    ">",
-    "<",
-    "&",
+    " >a", " >>b", " 2>a", " 2> b", " <a", " <plain", ">a ", " 2>&1", " >&2", " 2>/dev/null ", " >/dev/null ",
+    " >/dev/null 2>&1 ", " <missing", " >missing/x", " 1>a", "2>&1", ">", "<", "&",
 ];
 /// Commands of whole texts. None of them has an effect outside of its directory.
 const COMMANDS: &[&str] = &[
-    "probe",
-    "probe",
-    "probe",
-    "./probe",
-    "'probe'",
-    "pr\\obe",
-    "\"./probe\"",
-    "missing",
-    "echo",
-    "true",
-    "test",
-    "if",
-    "script",
-    "./plain",
-    "a=b",
-    "",
-    "%a",
-    "{",
+    "probe", "probe", "probe", "./probe", "'probe'", "pr\\obe", "\"./probe\"", "missing", "echo", "true", "test", "if",
+    "script", "./plain", "a=b", "", "%a", "{",
 ];
 
 pub fn number_from_environment(name: &str, default: u64) -> u64 {

@@ -62,21 +62,9 @@ fn escaped_characters_skip_the_shell_and_joined_lines_keep_it() {
 #[test]
 fn expansions_globs_and_tildes_keep_the_shell() {
     assert_kept(&[
-        b"probe $HOME",
-        b"probe \"$HOME\"",
-        b"probe `echo a`",
-        b"probe $(echo a)",
-        b"probe *",
-        b"probe pro?e",
-        b"probe [p]robe",
-        b"probe ~",
-        b"probe a=~",
-        b"probe {a,b}",
-        b"probe a{1..3}",
-        b"probe $'a'",
-        b"probe $((1+1))",
-        b"probe a # b",
-        b"probe !",
+        b"probe $HOME", b"probe \"$HOME\"", b"probe `echo a`", b"probe $(echo a)", b"probe *", b"probe pro?e",
+        b"probe [p]robe", b"probe ~", b"probe a=~", b"probe {a,b}", b"probe a{1..3}", b"probe $'a'", b"probe $((1+1))",
+        b"probe a # b", b"probe !",
     ]);
 }
 
@@ -94,29 +82,9 @@ fn assignments_keep_the_shell() {
 #[test]
 fn builtins_and_reserved_words_keep_the_shell() {
     assert_kept(&[
-        b"echo a\\\\tb",
-        b"'echo' a",
-        b"e\\cho a",
-        b"true",
-        b"false",
-        b"test a",
-        b"[ a ]",
-        b"pwd",
-        b"printf a",
-        b"cd /",
-        b"exit 3",
-        b"kill -l",
-        b". script",
-        b": a",
-        b"type probe",
-        b"command probe",
-        b"exec probe",
-        b"if probe",
-        b"[[ a ]]",
-        b"declare a",
-        b"%1",
-        b"{ probe",
-        b"umask",
+        b"echo a\\\\tb", b"'echo' a", b"e\\cho a", b"true", b"false", b"test a", b"[ a ]", b"pwd", b"printf a",
+        b"cd /", b"exit 3", b"kill -l", b". script", b": a", b"type probe", b"command probe", b"exec probe",
+        b"if probe", b"[[ a ]]", b"declare a", b"%1", b"{ probe", b"umask",
     ]);
 }
 
@@ -202,18 +170,8 @@ fn every_hooked_function_skips_the_shell() {
 fn a_failed_search_has_the_same_errors_as_in_the_shell() {
     let directory = Directory::new();
     let texts: [&[u8]; 12] = [
-        b"missing",
-        b"./missing",
-        b"plain",
-        b"./plain",
-        b"directory",
-        b"./directory",
-        b"script a",
-        b"./script",
-        b"lost",
-        b"./lost",
-        b"./probe/x",
-        b"/",
+        b"missing", b"./missing", b"plain", b"./plain", b"directory", b"./directory", b"script a", b"./script",
+        b"lost", b"./lost", b"./probe/x", b"/",
     ];
     for shell in SHELLS {
         for text in texts {

@@ -74,11 +74,7 @@ fn system_and_popen_carry_redirections_out_if_the_shells_message_is_known() {
     let directory = Directory::new();
     for function in ["system", "popen-w"] {
         for text in [
-            "probe >out",
-            "probe <plain >>out",
-            "probe 2>/dev/null",
-            "probe >/dev/null 2>&1",
-            "probe >out 2>/dev/null",
+            "probe >out", "probe <plain >>out", "probe 2>/dev/null", "probe >/dev/null 2>&1", "probe >out 2>/dev/null",
             "probe >&2 2>/dev/null",
         ] {
             for signal in ["", "9", "11"] {
@@ -106,16 +102,9 @@ fn redirections_that_cannot_be_opened_are_left_to_the_shell() {
         "execve",
         "/bin/dash",
         &[
-            b"probe <missing",
-            b"probe >out <missing 2>third",
-            b"probe >/dev/null0/x",
-            b"probe >directory",
-            b"probe >plain/x",
-            b"probe >/dev/full",
-            b"probe >/dev/stdout",
-            b"probe >&2 <missing",
-            b"missing 2>/dev/null",
-            b"./lostx >out",
+            b"probe <missing", b"probe >out <missing 2>third", b"probe >/dev/null0/x", b"probe >directory",
+            b"probe >plain/x", b"probe >/dev/full", b"probe >/dev/stdout", b"probe >&2 <missing",
+            b"missing 2>/dev/null", b"./lostx >out",
         ],
     );
     // These fail only when they are tried.
@@ -180,39 +169,9 @@ fn other_operators_are_left_to_the_shell() {
 }
 
 const PIECES: &[&str] = &[
-    " >a",
-    " >>a",
-    " 2>a",
-    " 2>>a",
-    " 1>b",
-    " 1>>b",
-    " >b",
-    " 2> b",
-    " <a",
-    " 0<b",
-    "< a",
-    ">b",
-    ">>b",
-    " >'a'",
-    " 2>\"b\"",
-    " 2>&1",
-    " 1>&2",
-    " >&2",
-    " 2>/dev/null ",
-    " >/dev/null ",
-    " </dev/null ",
-    " >/dev/null 2>&1",
-    " <a2",
-    "1",
-    "2",
-    " ",
-    " x",
-    "\\2",
-    "''",
-    "0",
-    ">",
-    "<",
-    "&",
+    " >a", " >>a", " 2>a", " 2>>a", " 1>b", " 1>>b", " >b", " 2> b", " <a", " 0<b", "< a", ">b", ">>b", " >'a'",
+    " 2>\"b\"", " 2>&1", " 1>&2", " >&2", " 2>/dev/null ", " >/dev/null ", " </dev/null ", " >/dev/null 2>&1", " <a2",
+    "1", "2", " ", " x", "\\2", "''", "0", ">", "<", "&",
 ];
 
 /// Each accepted text calls a shell function, with redirections, that writes to 1 and 2 and reads

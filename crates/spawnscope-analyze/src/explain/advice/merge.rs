@@ -42,15 +42,7 @@ const MOST: f64 = 0.5;
 
 /// The ids of findings, the simplest fixes first. Others are in between.
 const SIMPLE: [&str; 10] = [
-    "not-at-all",
-    "scanner",
-    "lock-wait",
-    "once",
-    "builtin",
-    "shell-line",
-    "pipeline",
-    "shell-code",
-    "version-manager",
+    "not-at-all", "scanner", "lock-wait", "once", "builtin", "shell-line", "pipeline", "shell-code", "version-manager",
     "needless-shell",
 ];
 /// The ids of other findings about launches or about how they are awaited, not about their phases.

@@ -31,17 +31,8 @@ mod calls {
     pub(super) const FOR_CHILDREN: [u16; 2] = numbers(["wait4", "waitid"]);
     /// System calls that the end of a child may end, through SIGCHLD or by closing a pipe.
     pub(super) const ENDED_BY_CHILDREN: [u16; 11] = numbers([
-        "read",
-        "poll",
-        "select",
-        "pause",
-        "rt_sigtimedwait",
-        "rt_sigsuspend",
-        "epoll_wait",
-        "pselect6",
-        "ppoll",
-        "epoll_pwait",
-        "epoll_pwait2",
+        "read", "poll", "select", "pause", "rt_sigtimedwait", "rt_sigsuspend", "epoll_wait", "pselect6", "ppoll",
+        "epoll_pwait", "epoll_pwait2",
     ]);
 }
 

@@ -44,21 +44,8 @@ const LAUNCHING: [&[u8]; 8] =
 /// The names, up to the first dot, of libraries that launch nothing unless the program asks for it.
 /// The last two are dynamic loaders.
 const LIBRARIES: [&[u8]; 15] = [
-    b"libc",
-    b"libm",
-    b"libgcc_s",
-    b"libstdc++",
-    b"libselinux",
-    b"libacl",
-    b"libattr",
-    b"libcap",
-    b"libcrypto",
-    b"libgmp",
-    b"libpcre2-8",
-    b"libtinfo",
-    b"libz",
-    b"ld-linux-x86-64",
-    b"ld-linux-aarch64",
+    b"libc", b"libm", b"libgcc_s", b"libstdc++", b"libselinux", b"libacl", b"libattr", b"libcap", b"libcrypto",
+    b"libgmp", b"libpcre2-8", b"libtinfo", b"libz", b"ld-linux-x86-64", b"ld-linux-aarch64",
 ];
 /// How many bytes of a script's first line the kernel reads, and how many scripts it follows.
 const LINE_BYTES: usize = 256;
