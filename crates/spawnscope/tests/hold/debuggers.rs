@@ -27,7 +27,7 @@ fn gdb(pid: Pid, commands: &[&str]) -> Finished {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Gdb, Cc)]
+#[needs(Gdb, Cc)]
 fn gdb_finds_a_held_process_at_the_entry_of_its_loader() {
     // One program with a dynamic loader, one without.
     for program in ["run_base", "tiny"] {

@@ -14,19 +14,18 @@ use crate::support::texts::assert_contains;
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
-#[needs(Ptrace, Cc)]
+#[needs(Cc)]
 fn a_command_under_hold_inherits_what_it_would_inherit_without_it() {
     assert_inherits_the_same_through(&["hold", "--match", "nosuch"], |_| true);
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Pty)]
+#[needs(Pty)]
 fn a_shell_sees_that_the_command_under_hold_has_stopped() {
     assert_a_shell_sees_stops_through(&["hold", "--match", "nosuch"]);
 }
 
 #[apply(live_test)]
-#[needs(Ptrace)]
 fn a_command_killed_by_a_signal_ends_hold_by_the_same_signal() {
     let (running, pid) = hold(["sh", "-c", "kill -KILL $$"]);
     send(pid, Signal::SIGCONT);
@@ -34,7 +33,6 @@ fn a_command_killed_by_a_signal_ends_hold_by_the_same_signal() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace)]
 fn the_exit_status_is_the_commands_own() {
     for (script, code) in [("exit 7", 7), ("exit 0", 0)] {
         let (running, pid) = hold(["sh", "-c", script]);
@@ -52,7 +50,6 @@ fn the_exit_status_is_the_commands_own() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace)]
 fn a_command_that_cannot_run_has_the_exit_status_that_a_shell_gives() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("file");
@@ -73,7 +70,6 @@ fn a_command_that_cannot_run_has_the_exit_status_that_a_shell_gives() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace)]
 fn a_process_that_is_killed_while_held_is_reported() {
     let (running, pid) = hold(["sleep", "60"]);
     send(pid, Signal::SIGKILL);
@@ -82,7 +78,6 @@ fn a_process_that_is_killed_while_held_is_reported() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace)]
 fn a_launch_that_is_killed_while_held_leaves_the_command_running() {
     let (running, pid) = hold(["--match", "sleep 60", "sh", "-c", "sleep 60; echo $?; exit 5"]);
     send(pid, Signal::SIGKILL);
@@ -93,7 +88,6 @@ fn a_launch_that_is_killed_while_held_leaves_the_command_running() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace)]
 fn a_terminating_signal_continues_the_held_process_and_ends_it() {
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         let (running, pid) = hold(["sleep", "60"]);
@@ -109,7 +103,6 @@ fn a_terminating_signal_continues_the_held_process_and_ends_it() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace)]
 fn other_signals_are_forwarded_and_continue_nothing() {
     let (running, pid) = hold(["sleep", "60"]);
     send(running.pid(), Signal::SIGUSR1);
@@ -127,7 +120,6 @@ fn is_pending(pid: Pid, signal: Signal) -> bool {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace)]
 fn the_command_outlives_a_killed_tracer() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let proof = directory.path().join("proof");
@@ -142,7 +134,7 @@ fn the_command_outlives_a_killed_tracer() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Strace)]
+#[needs(Strace)]
 fn a_command_that_another_tracer_traces_is_refused() {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-o", "/dev/null", SPAWNSCOPE, "hold", "--", "echo", "ran"]);

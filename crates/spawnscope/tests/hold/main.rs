@@ -15,5 +15,5 @@ mod terminal;
 mod users;
 
 fn main() -> std::process::ExitCode {
-    support::main(&[])
+    support::main(&[support::needs::Need::Ptrace])
 }

@@ -32,7 +32,7 @@ fn temporary_file() -> (tempfile::TempDir, String) {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Strace, Cc)]
+#[needs(Strace, Cc)]
 fn strace_run_by_hold_misses_nothing() {
     let (_directory, file) = temporary_file();
     let errors = hold_run(&format!("strace -o {file} -p {{pid}}"), "tiny").expect_code(0).errors();
@@ -42,7 +42,7 @@ fn strace_run_by_hold_misses_nothing() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Perf, Cc)]
+#[needs(Perf, Cc)]
 fn perf_run_by_hold_samples_from_the_start() {
     let (_directory, file) = temporary_file();
     let errors = hold_run(&format!("perf record -o {file} -p {{pid}}"), "run_long").expect_code(0).errors();
@@ -52,7 +52,7 @@ fn perf_run_by_hold_samples_from_the_start() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Gdb, Cc)]
+#[needs(Gdb, Cc)]
 fn gdb_run_by_hold_stops_at_main() {
     let (_directory, file) = temporary_file();
     let gdb = format!(
@@ -64,7 +64,6 @@ fn gdb_run_by_hold_stops_at_main() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace)]
 fn a_run_command_that_fails_is_reported_and_the_process_continues() {
     for (tool, how) in
         [("exit 3", "exit status 3"), ("kill -TERM $$", "SIGTERM"), ("no-such-tool {pid}", "exit status 127")]
@@ -80,14 +79,14 @@ fn a_run_command_that_fails_is_reported_and_the_process_continues() {
 /// Slow, because it waits for the whole limit of 10 s: a variable that shortens it would be an
 /// interface for tests only.
 #[apply(live_test)]
-#[needs(Ptrace, Cc)]
+#[needs(Cc)]
 fn a_run_command_that_never_attaches_delays_the_process_for_a_limited_time() {
     let errors = hold_run("sleep 60", "tiny").expect_code(0).errors();
     assert!(errors.contains("did not attach within 10 s"), "{errors}");
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Strace, Cc)]
+#[needs(Strace, Cc)]
 fn a_run_command_that_does_not_end_is_interrupted_or_else_terminated() {
     for (trap, sent, unused) in
         [("", "sending SIGINT", "SIGTERM"), ("trap '' INT; ", "sending SIGTERM", "left running")]
@@ -102,7 +101,7 @@ fn a_run_command_that_does_not_end_is_interrupted_or_else_terminated() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Strace, Cc)]
+#[needs(Strace, Cc)]
 fn a_run_command_that_ignores_both_signals_is_left_running() {
     let errors =
         hold_run("trap '' INT TERM; strace -o /dev/null -p {pid}; exec sleep 60", "tiny").expect_code(0).errors();
@@ -114,7 +113,6 @@ fn a_run_command_that_ignores_both_signals_is_left_running() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace)]
 fn a_run_command_does_not_read_the_commands_input() {
     let (_directory, file) = temporary_file();
     fs::write(&file, "for the command\n").expect("a file");
@@ -125,7 +123,7 @@ fn a_run_command_does_not_read_the_commands_input() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Strace, Cc)]
+#[needs(Strace, Cc)]
 fn the_end_of_a_matched_launch_ends_its_run_command() {
     let script = "sleep 0; echo after; exit 6";
     let tool = "strace -o /dev/null -p {pid}; sleep 60";

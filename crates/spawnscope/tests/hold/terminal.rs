@@ -21,7 +21,7 @@ fn start(command: &[&str]) -> Session {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Pty, Cc)]
+#[needs(Pty, Cc)]
 fn enter_continues_the_held_process() {
     let dialogue = path("dialogue");
     let mut session = start(&[dialogue.to_str().expect("text")]);
@@ -36,7 +36,7 @@ fn enter_continues_the_held_process() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Pty)]
+#[needs(Pty)]
 fn input_typed_after_enter_goes_to_the_command() {
     let mut session = start(&["sh", "-c", "read first; read second; echo \"<$first|$second>\""]);
     session.await_output(PROMPT);
@@ -47,7 +47,7 @@ fn input_typed_after_enter_goes_to_the_command() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Pty)]
+#[needs(Pty)]
 fn standard_input_that_is_not_a_terminal_is_not_read() {
     let pipe = format!("printf 'one\\ntwo\\n' | {SPAWNSCOPE} hold -- cat; echo \"status $?\"");
     let mut command = Command::new("sh");
@@ -60,7 +60,7 @@ fn standard_input_that_is_not_a_terminal_is_not_read() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Pty)]
+#[needs(Pty)]
 fn control_c_at_the_prompt_ends_the_command() {
     let mut session = start(&["sleep", "60"]);
     let before = session.settings();
@@ -72,7 +72,7 @@ fn control_c_at_the_prompt_ends_the_command() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Pty)]
+#[needs(Pty)]
 fn a_process_that_another_process_continues_needs_no_enter() {
     let mut session = start(&["sh", "-c", "read line; echo \"<$line>\""]);
     session.await_output(PROMPT);

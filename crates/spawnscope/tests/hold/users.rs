@@ -32,7 +32,7 @@ fn hold(directory: &TempDir, arguments: &[&str]) -> Running {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Cc, Setpriv)]
+#[needs(Cc, Setpriv)]
 fn an_ordinary_user_holds_a_launch() {
     let directory = public_directory(0o755);
     let running = hold(&directory, &["--match", "own", "sh", "-c", "./own; exit 3"]);
@@ -43,7 +43,7 @@ fn an_ordinary_user_holds_a_launch() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Cc, Setpriv)]
+#[needs(Cc, Setpriv)]
 fn a_program_that_loses_its_privilege_is_reported() {
     for mode in [0o4755, 0o2755] {
         let directory = public_directory(mode);
@@ -54,7 +54,7 @@ fn a_program_that_loses_its_privilege_is_reported() {
 }
 
 #[apply(live_test)]
-#[needs(Ptrace, Cc, Setpriv)]
+#[needs(Cc, Setpriv)]
 fn a_program_that_may_not_be_read_is_held_by_its_arguments() {
     let directory = public_directory(0o711);
     let running = hold(&directory, &["--match", "./own seen", "sh", "-c", "./own seen; exit 3"]);

@@ -30,98 +30,94 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
-/// Declares the needs, and lists them in `Need::ALL`.
+/// Declares the needs and how each is checked, and lists them in `Need::ALL`.
 macro_rules! needs {
-    ($($(#[doc = $doc:literal])+ $need:ident,)+) => {
+    ($($(#[doc = $doc:literal])* $need:ident => $check:expr,)+) => {
         /// A requirement that not every machine meets.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Need {
-            $($(#[doc = $doc])+ $need,)+
+            $($(#[doc = $doc])* $need,)+
         }
 
         impl Need {
             const ALL: &[Need] = &[$(Need::$need),+];
+
+            fn check_uncached(self) -> Result<(), String> {
+                if SLOW_NEEDS.contains(&self) {
+                    ok_if(is_slow_selected(self), || format!("takes long; `make test-all` sets {SLOW}"))?;
+                }
+                match self {
+                    $(Need::$need => $check,)+
+                }
+            }
         }
     };
 }
 
 needs! {
     /// Kernel type information, and the privilege to attach eBPF programs.
-    Ebpf,
+    Ebpf => check_ebpf(),
     /// A C compiler for the workloads, or compiled workloads.
-    Cc,
+    Cc => check_compiler(),
     /// Mount namespaces, and permission to mount in them.
-    MountNs,
+    MountNs => check_runs("unshare --mount mount -t tmpfs none /mnt"),
     /// Pid namespaces.
-    PidNs,
+    PidNs => check_runs("unshare --pid --fork --mount-proc true"),
     /// Control groups with a memory limit.
-    MemoryGroup,
+    MemoryGroup => check_control_groups("memory", &["memory.max", "memory.limit_in_bytes"]),
     /// Pseudo-terminals, and `setsid` to make one the controlling terminal.
-    Pty,
+    Pty => check_pty(),
     /// `setpriv`, and the privilege to become an unprivileged user.
-    Setpriv,
+    Setpriv => check_runs("setpriv --reuid 65534 --clear-groups true"),
     /// The real-time scheduling class.
-    Realtime,
+    Realtime => check_runs("chrt --fifo 1 true"),
     /// fanotify permission events.
-    Fanotify,
+    Fanotify => check_fanotify(),
     /// FUSE file systems.
-    Fuse,
+    Fuse => check_fuse(),
     /// Python with the classes of the PyPI package `perfetto`.
-    Perfetto,
+    Perfetto => check_imports("perfetto.protos.perfetto.trace.perfetto_trace_pb2"),
     /// Python with the parser of the PyPI package `prometheus_client`.
-    Prometheus,
+    Prometheus => check_imports("prometheus_client.parser"),
     /// Python with the PyPI packages `pyarrow` and `duckdb`, which read Parquet.
-    Parquet,
-    /// Perl, for workloads in it.
-    Perl,
-    /// zsh, for workloads in it.
-    Zsh,
-    /// fish, whose start-up is examined.
-    Fish,
-    /// A GNU make whose structures are known, 4.3 or 4.4.
-    Make,
-    /// Node.js, for workloads in it.
-    Node,
-    /// npm, for workloads that launch it.
-    Npm,
-    /// Git, for workloads that launch it.
-    Git,
-    /// `bc`, for workloads that launch it.
-    Bc,
-    /// `pkg-config`, for workloads that launch it.
-    PkgConfig,
-    /// The system's own Python, for Python workloads.
-    Python,
+    Parquet => check_imports("duckdb, pyarrow.dataset"),
+    Perl => check_runs("perl -v"),
+    Zsh => check_runs("zsh --version"),
+    Fish => check_runs("fish --version"),
+    Make => check_make(),
+    Node => check_runs("/usr/bin/node --version"),
+    Npm => check_runs("/usr/bin/npm --version"),
+    Git => check_runs("git --version"),
+    Bc => check_runs("bc --version"),
+    PkgConfig => check_runs("pkg-config --version"),
+    Python => check_runs("/usr/bin/python3 --version"),
     /// Permission to trace processes that are not descendants, as debuggers do.
-    Ptrace,
-    /// A debugger.
-    Gdb,
+    Ptrace => check_ptrace(),
+    Gdb => check_runs("gdb --version"),
     /// `strace`, with permission to trace.
-    Strace,
+    Strace => check_runs("strace -o /dev/null true"),
     /// `perf`, with permission to record.
-    Perf,
+    Perf => check_runs("perf record -o /dev/null true"),
     /// The Yama security module, with permission to set its level.
-    Yama,
+    Yama => check_can_be_set("/proc/sys/kernel/yama/ptrace_scope"),
     /// A machine that is discarded after the tests, so that they may change it permanently.
-    Disposable,
-    /// `ninja`, for workloads that build.
-    Ninja,
+    Disposable => std::env::var(DISPOSABLE).map(drop).map_err(|_| format!("{DISPOSABLE} is not set")),
+    Ninja => check_runs("ninja --version"),
     /// A 64-bit kernel that also executes 32-bit programs.
-    Bits32,
+    Bits32 => check_32_bit(),
     /// The daemons of ClamAV and fapolicyd, unpacked by `scripts/scanner-daemons.sh`.
-    Scanners,
+    Scanners => check_is_complete(&scanner_daemons(), "scripts/scanner-daemons.sh"),
     /// The interpreters of Debian suites, unpacked by `scripts/interpreter-roots.sh`.
-    Roots,
+    Roots => check_is_complete(&roots::directory(), "scripts/interpreter-roots.sh"),
     /// A compiler for musl programs.
-    Musl,
-    /// A Go compiler.
-    Go,
+    Musl => check_runs("musl-gcc --version"),
+    Go => check_runs("go version"),
     /// No other test at the same time. Every machine meets it.
-    Quiet,
+    Quiet => Ok(()),
     /// Time for many launches in one recording.
-    Storms,
+    Storms => Ok(()),
     /// Time for each pair of `tests/fixes`.
-    Pairs,
+    Pairs => Ok(()),
 }
 
 /// Needs of tests that take long. `make test-all` runs these tests, `.ci/run` those that a change
@@ -144,54 +140,6 @@ impl Need {
         let found = self.check_uncached();
         FOUND.lock().expect("no check panics").insert(self, found.clone());
         found
-    }
-
-    fn check_uncached(self) -> Result<(), String> {
-        if SLOW_NEEDS.contains(&self) {
-            ok_if(is_slow_selected(self), || format!("takes long; `make test-all` sets {SLOW}"))?;
-        }
-        match self {
-            Need::Quiet | Need::Storms | Need::Pairs => Ok(()),
-            Need::Ebpf => check_ebpf(),
-            Need::Cc if workloads::are_compiled() => Ok(()),
-            Need::Cc => check_runs("cc --version"),
-            Need::MountNs => check_runs("unshare --mount mount -t tmpfs none /mnt"),
-            Need::PidNs => check_runs("unshare --pid --fork --mount-proc true"),
-            Need::MemoryGroup => check_control_groups("memory", &["memory.max", "memory.limit_in_bytes"]),
-            Need::Pty => {
-                nix::pty::openpty(None, None).map_err(|error| format!("openpty: {error}"))?;
-                check_runs("setsid --version")
-            }
-            Need::Setpriv => check_runs("setpriv --reuid 65534 --clear-groups true"),
-            Need::Realtime => check_runs("chrt --fifo 1 true"),
-            Need::Fanotify => check_fanotify(),
-            Need::Fuse => check_fuse(),
-            Need::Perfetto => check_imports("perfetto.protos.perfetto.trace.perfetto_trace_pb2"),
-            Need::Prometheus => check_imports("prometheus_client.parser"),
-            Need::Parquet => check_imports("duckdb, pyarrow.dataset"),
-            Need::Bits32 => check_32_bit(),
-            Need::Go => check_runs("go version"),
-            Need::Musl => check_runs("musl-gcc --version"),
-            Need::Perl => check_runs("perl -v"),
-            Need::Zsh => check_runs("zsh --version"),
-            Need::Fish => check_runs("fish --version"),
-            Need::Make => check_make(),
-            Need::Node => check_runs("/usr/bin/node --version"),
-            Need::Npm => check_runs("/usr/bin/npm --version"),
-            Need::Git => check_runs("git --version"),
-            Need::Bc => check_runs("bc --version"),
-            Need::PkgConfig => check_runs("pkg-config --version"),
-            Need::Python => check_runs("/usr/bin/python3 --version"),
-            Need::Ptrace => check_ptrace(),
-            Need::Gdb => check_runs("gdb --version"),
-            Need::Strace => check_runs("strace -o /dev/null true"),
-            Need::Perf => check_runs("perf record -o /dev/null true"),
-            Need::Yama => check_can_be_set("/proc/sys/kernel/yama/ptrace_scope"),
-            Need::Disposable => std::env::var(DISPOSABLE).map(drop).map_err(|_| format!("{DISPOSABLE} is not set")),
-            Need::Ninja => check_runs("ninja --version"),
-            Need::Scanners => check_is_complete(&scanner_daemons(), "scripts/scanner-daemons.sh"),
-            Need::Roots => check_is_complete(&roots::directory(), "scripts/interpreter-roots.sh"),
-        }
     }
 }
 
@@ -257,6 +205,15 @@ fn check_control_groups(controller: &str, files: &[&str]) -> Result<(), String> 
     let limits = files.iter().any(|file| group.join(file).exists());
     std::fs::remove_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
     ok_if(limits, || format!("groups have no {}", files.join(" or ")))
+}
+
+fn check_compiler() -> Result<(), String> {
+    if workloads::are_compiled() { Ok(()) } else { check_runs("cc --version") }
+}
+
+fn check_pty() -> Result<(), String> {
+    nix::pty::openpty(None, None).map_err(|error| format!("openpty: {error}"))?;
+    check_runs("setsid --version")
 }
 
 fn check_ebpf() -> Result<(), String> {
