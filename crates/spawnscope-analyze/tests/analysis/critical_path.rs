@@ -148,13 +148,6 @@ fn a_reader_that_waits_for_a_cpu_after_the_writer_ended_reaps_nothing() {
     assert_eq!(path.launches[1].get(Phase::Reap), Nanos(0), "the shell reaped it long before");
 }
 
-#[test]
-fn without_any_slice_the_wall_is_still_charged_once() {
-    let (builder, _) = one_child();
-    let path = path_of(&builder.recording, &[]);
-    assert_eq!(path.sum(), Nanos(WALL));
-}
-
 proptest! {
     /// The sum stays the wall despite lost events, clock differences and impossible wakers.
     #[test]

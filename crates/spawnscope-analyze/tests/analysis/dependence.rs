@@ -85,20 +85,6 @@ fn the_culprit_is_not_a_wrapper_and_has_a_large_share() {
     assert_eq!(culprit(&[dependence("git", 4, false)], Nanos(5_000_000)), None, "it may be nothing");
 }
 
-#[test]
-fn the_command_with_the_most_work_is_found() {
-    let busy = Spans { run: 50_000_000, ..Spans::USUAL };
-    let mut serial = Serial::with_command("/usr/bin/make", &["make"]);
-    for _ in 0..7 {
-        serial.launch(&busy, Some(("/usr/libexec/cc1", &["cc1"])));
-        serial.launch(&Spans::USUAL, Some(("/usr/bin/as", &["as"])));
-    }
-    let (recording, slices) = serial.finish();
-    let work = causes(&recording, &slices).work.unwrap();
-    assert_eq!((work.label.as_slice(), work.count), (b"cc1".as_slice(), 7));
-    assert_eq!(work.time, Nanos(7 * busy.run));
-}
-
 /// Builds a recording of a script with needless launches: 40 of `dirname` from the file `often`,
 /// and 20 of `basename` from `less_often`.
 fn from_files(often: &str, less_often: &str) -> (Recording, Vec<SliceRow>) {

@@ -41,17 +41,6 @@ fn external_wait_ns(path: &CriticalPath, what: ExternalWait) -> u64 {
 }
 
 #[test]
-fn a_wait_for_a_child_that_sleeps_to_the_end_is_a_sleep() {
-    let builder = shell_with(1);
-    let waits = open_wait(1, 0, 1_500_000, WAIT4, ANY);
-    let slices = [&[waits][..], &sleeping_child(2)].concat();
-    let path = path(&builder.recording, &slices);
-    assert!(external_wait_ns(&path, ExternalWait::Timer) > WALL - 3_000_000, "{path:?}");
-    let work: u64 = path.launches.iter().map(|charges| charges.get(Phase::Run).0).sum();
-    assert!(work < 2_000_000, "{path:?}");
-}
-
-#[test]
 fn a_launch_that_is_waited_for_to_the_end_can_be_removed() {
     let builder = shell_with(1);
     let waits = open_wait(1, 0, 1_500_000, WAIT4, ANY);

@@ -209,32 +209,6 @@ proptest! {
 }
 
 #[test]
-fn a_wait_that_times_out_and_is_repeated_is_one_wait() {
-    // The first thread of the shell launches. Another thread waits for it in calls that time out
-    // after 100 us, and then ends the process.
-    let mut serial = Serial::new();
-    let launches: Vec<LaunchId> = (0..LAUNCHES).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
-    let set = serial.now();
-    serial.slices.push(created(POLLING, 0, 0));
-    let mut on = 0;
-    while on + 200_000 < set {
-        serial.slices.push(slice(POLLING, on, on + 1_000, [99_000, 0], FUTEX, None));
-        on += 100_000;
-    }
-    let off = on + 1_000;
-    let by_shell = Some(WakerRow::Task(TaskId(1)));
-    serial.slices.push(slice(POLLING, on, off, [set - off, 0], FUTEX, by_shell));
-    let (recording, mut slices) = serial.finish();
-    let wall = recording.info.wall.unwrap().0;
-    slices.push(ended(POLLING, set, wall + 1));
-    let (prediction, critical) = without_launches(&(recording, slices, launches));
-    let [saved, ..] = prediction.saving();
-    let all = LAUNCHES as u64 * LAUNCH;
-    assert!(saved.0.abs_diff(all) < all / 20, "{} of {all}", saved.0);
-    assert!(critical.abs_diff(all) < all / 20, "{critical} of {all}");
-}
-
-#[test]
 fn a_loop_of_timed_waits_for_each_child_ends_with_the_child() {
     const PSELECT6: u16 = 270;
     let (half, late) = (1_500_000, 400_000);

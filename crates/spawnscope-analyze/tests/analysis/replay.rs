@@ -117,14 +117,6 @@ fn a_command_that_was_allowed_one_cpu_is_replayed_on_one() {
 }
 
 #[test]
-fn a_wait_for_a_child_that_has_already_ended_costs_nothing() {
-    // The third child has long ended when the parent waits for it.
-    let (builder, slices, wall) = parallel(&[1_000_000, 30_000_000, 2_000_000]);
-    let replay = replay(&builder.recording, &slices, wall, 8);
-    assert!(replay.error().abs() < 0.001, "{}", replay.error());
-}
-
-#[test]
 fn a_cpu_taken_by_other_processes_is_lost_once_for_all_waiters() {
     // Another process uses one of the two CPUs, so that two threads share the other one.
     let preempted = SliceRow {

@@ -6,7 +6,7 @@
 /// tests.
 const ALLOWED: [&[u8]; 4] = [
     // cargo sets it for rustc, for build scripts, and for the programs and tests that it runs.
-    b"CARGO_PKG_NAME", // pytest stores the running test and its phase here.
+    b"CARGO_PKG_NAME",      // pytest stores the running test and its phase here.
     b"PYTEST_CURRENT_TEST", // npm sets these for the scripts of a package.
     b"npm_package_name", b"npm_lifecycle_event",
 ];

@@ -1,8 +1,8 @@
 //! Names and arguments that attack the reader's terminal or break the output format.
 
 use proptest::prelude::*;
-use spawnscope::analyze::{Forest, GroupBy, report};
-use spawnscope::present::{json, perfetto, table};
+use spawnscope::analyze::{GroupBy, report};
+use spawnscope::present::{json, table};
 use spawnscope::record::reader::Recording;
 
 use crate::builder::{Builder, ROOT, Spans};
@@ -71,26 +71,6 @@ fn bytes_that_are_not_utf8_are_kept_beside_their_text() {
     assert_eq!(exec["path_hex"], "2f62696e2f61ff");
     assert_eq!(exec["argv_hex"][1], "fe");
     assert!(exec.get("cwd_hex").is_none(), "only where the bytes are not UTF-8");
-}
-
-#[test]
-fn exports_of_many_launches_have_a_line_each() {
-    let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
-    for number in 0..20_000 {
-        builder.launch(ROOT, number * 1_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
-    }
-    let lines = launches_as_ndjson(&builder.recording);
-    assert_eq!(lines.matches('\n').count(), 20_001);
-    let mut trace = Vec::new();
-    let contents = perfetto::Contents {
-        forest: &Forest::build(&builder.recording),
-        report: &report(&builder.recording, GroupBy::Command),
-        critical_path: &[],
-        waits_of_parents: &[],
-        run_queue: &[],
-    };
-    perfetto::write(&mut trace, &contents).unwrap();
-    assert!(trace.len() > 20_000 * 20);
 }
 
 proptest! {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use spawnscope::analyze::Forest;
 use spawnscope::analyze::model::phases::Phase;
 use spawnscope::analyze::model::samples::{Sample, assign_phases};
-use spawnscope::analyze::path::flame::{FlameError, FlameOptions, Stacking, Weight, sampled};
+use spawnscope::analyze::path::flame::{FlameOptions, Stacking, Weight, sampled};
 use spawnscope::event::{Language, LaunchId, Nanos, Pid, TaskId};
 use spawnscope::present::flame::folded;
 use spawnscope::record::reader::{Origin, Recording, SampleRow, StackId, ThreadRow};
@@ -101,19 +101,6 @@ fn waits_and_work_are_separate_graphs_and_a_function_is_one_box() {
     }
     let by_command = sampled(&forest, &samples, FlameOptions { stacking: Stacking::Command, ..ON_CPU }).unwrap();
     assert!(folded(&by_command).starts_with("git;run;read_index 1000\n"));
-}
-
-#[test]
-fn without_samples_the_error_explains_how_to_record_them() {
-    let (builder, git, stack) = building();
-    let forest = Forest::build(&builder.recording);
-    let refused = sampled(&forest, &[], ON_CPU).unwrap_err();
-    assert_eq!(refused, FlameError::NoSamples);
-    assert!(refused.to_string().contains("--sample"));
-    let samples = assign_phases(&forest, &[], &[sample(TaskId(git.0), START + 1, stack)]);
-    let waits = FlameOptions { weight: Weight::OffCpu, ..ON_CPU };
-    let refused = sampled(&forest, &samples, waits).unwrap_err();
-    assert!(refused.to_string().contains("no sample of a wait"), "{refused}");
 }
 
 proptest! {
