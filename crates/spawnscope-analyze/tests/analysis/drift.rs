@@ -38,128 +38,75 @@ fn noise(number: u64) -> f64 {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / (1u64 << 24) as f64
 }
 
-#[test]
-fn launches_that_slow_as_the_parents_memory_grows_are_reported_as_a_leak() {
-    let recording = storm(200, |number| {
-        let create = 120_000 + number * 63_000 + (noise(number) * 100_000.0) as u64;
-        (Spans { create, ..Spans::USUAL }, 10_000_000 + number * 1_000_000)
-    });
-    let found = drifts_of(&recording);
-    let growth = found[0].memory.expect("memory is the cause");
-    assert!((growth.ns_per_mb - 63_000.0).abs() < 2_000.0, "{growth:?}");
-    assert_eq!((found.len(), found[0].children, found[0].segments.len()), (1, 200, 10));
-}
-
-#[test]
-fn launches_that_become_slower_without_memory_have_no_cause() {
-    let recording = storm(100, |number| (Spans { load: 400_000 + number * 10_000, ..Spans::USUAL }, 10_000_000));
-    let found = drifts_of(&recording);
-    assert_eq!((found.len(), found[0].memory), (1, None));
-    let rise = found[0].rise.unwrap();
-    assert_eq!(rise.phase, Phase::Load);
-    assert!(rise.share > 0.9, "{rise:?}");
-}
-
-/// Returns the times to copy and to free the page tables of a parent of `megabytes`, in
-/// nanoseconds: 16 us and 20 us per megabyte.
-fn page_table_costs(number: u64, megabytes: u64) -> (u64, u64) {
+/// Returns the usual phases, except that these two depend on the memory of a parent of `megabytes`:
+/// 16 us and 20 us per megabyte, to copy and to free its page tables.
+fn with_page_tables(number: u64, megabytes: u64) -> (Spans, u64) {
     let noise_ns = (noise(number) * 30_000.0) as u64;
-    (60_000 + megabytes * 16_000 + noise_ns, 40_000 + megabytes * 20_000 + noise_ns)
+    let [create, freed] = [60_000 + megabytes * 16_000, 40_000 + megabytes * 20_000].map(|ns| ns + noise_ns);
+    (Spans { create, exec: freed, ..Spans::USUAL }, megabytes * 1_000_000)
 }
 
 #[test]
-fn a_copy_torn_down_by_the_childs_exit_is_part_of_what_memory_costs() {
-    let recording = storm_of(None, 300, |number| {
-        let megabytes = 16 + number * 271 / 300;
-        let (create, teardown) = page_table_costs(number, megabytes);
-        let spans = Spans { create, teardown, ..Spans::USUAL };
-        (spans, megabytes * 1_000_000)
-    });
-    let growth = drifts_of(&recording)[0].memory.expect("memory is the cause");
-    assert!((growth.ns_per_mb - 36_000.0).abs() < 2_000.0, "{growth:?}");
-}
-
-#[test]
-fn a_copy_torn_down_by_the_childs_exec_is_part_of_what_memory_costs() {
-    let recording = storm(300, |number| {
-        let megabytes = 16 + number * 271 / 300;
-        let (create, exec) = page_table_costs(number, megabytes);
-        let spans = Spans { create, exec, ..Spans::USUAL };
-        (spans, megabytes * 1_000_000)
-    });
-    let growth = drifts_of(&recording)[0].memory.expect("memory is the cause");
-    assert!((growth.ns_per_mb - 36_000.0).abs() < 2_000.0, "{growth:?}");
-}
-
-#[test]
-fn a_scanner_that_slows_exec_while_the_parent_grows_is_not_blamed_on_memory() {
-    let recording = storm(300, |number| {
+fn memory_is_the_cause_if_copying_and_freeing_grow_with_it() {
+    const MB: u64 = 1_000_000;
+    let grown = |number| 16 + number * 271 / 300;
+    let leak = |number| {
+        let create = 120_000 + number * 63_000 + (noise(number) * 100_000.0) as u64;
+        (Spans { create, ..Spans::USUAL }, (10 + number) * MB)
+    };
+    let freed_at_exit = |number| {
+        let (spans, rss_bytes) = with_page_tables(number, grown(number));
+        (Spans { exec: Spans::USUAL.exec, teardown: spans.exec, ..spans }, rss_bytes)
+    };
+    let scanned = |number| {
         let spans = Spans { create: 60_000 + number * 100, exec: 300_000 + number * 50_000, ..Spans::USUAL };
-        (spans, 16_000_000 + number * 100_000)
-    });
-    let found = drifts_of(&recording);
-    assert_eq!(found[0].memory, None);
-    assert_eq!(found[0].rise.map(|rise| rise.phase), Some(Phase::Exec));
+        (spans, 16 * MB + number * 100_000)
+    };
+    let loading = |number| Spans { load: 400_000 + number * 10_000, ..Spans::USUAL };
+    let shrinking = |number, rise| {
+        let (spans, rss_bytes) = with_page_tables(number, 300 - number);
+        (Spans { load: 400_000 + number * rise, ..spans }, rss_bytes)
+    };
+    for (what, recording, ns_per_mb, phase) in [
+        ("a leak", storm(200, leak), Some(63_000.0), None),
+        ("a copy that exit frees", storm_of(None, 300, freed_at_exit), Some(36_000.0), None),
+        ("a copy that exec frees", storm(300, |number| with_page_tables(number, grown(number))), Some(36_000.0), None),
+        ("a scanner beside a growing parent", storm(300, scanned), None, Some(Phase::Exec)),
+        ("constant memory", storm(300, |number| (with_page_tables(number, number).0, 100 * MB)), None, None),
+        ("a slow loader", storm(100, |number| (loading(number), 10 * MB)), None, Some(Phase::Load)),
+        (
+            "a slow loader below a growing parent",
+            storm(100, |number| (loading(number), (10 + number) * MB)),
+            None,
+            None,
+        ),
+        ("a slow loader below a shrinking parent", storm(300, |number| shrinking(number, 200_000)), None, None),
+    ] {
+        let found = drifts_of(&recording);
+        assert_eq!((found.len(), found[0].children), (1, recording.launches.len() as u64 - 1), "{what}");
+        assert_eq!(found[0].memory.is_some(), ns_per_mb.is_some(), "{what}: {found:?}");
+        let off = found[0].memory.zip(ns_per_mb).map_or(0.0, |(growth, expected)| (growth.ns_per_mb - expected).abs());
+        assert!(off < 2_000.0 && found[0].segments.len() == 10, "{what}: {found:?}");
+        let is_named = |phase| found[0].rise.is_some_and(|rise| rise.phase == phase && rise.share > 0.9);
+        assert!(phase.is_none_or(is_named), "{what}: {found:?}");
+    }
+    assert_eq!(drifts_of(&storm(300, |number| shrinking(number, 0))), [], "a shrinking parent alone");
 }
 
 #[test]
-fn a_parent_of_constant_memory_is_not_blamed() {
-    let recording = storm(300, |number| {
-        let (create, exec) = page_table_costs(number, number);
-        let spans = Spans { create, exec, ..Spans::USUAL };
-        (spans, 100_000_000)
-    });
-    let found = drifts_of(&recording);
-    assert_eq!((found.len(), found[0].memory), (1, None));
-}
-
-#[test]
-fn a_shrinking_parent_has_no_drift_and_causes_no_other_rise() {
-    let [steady, slower] = [0, 200_000].map(|rise| {
-        storm(300, |number| {
-            let megabytes = 300 - number;
-            let (create, exec) = page_table_costs(number, megabytes);
-            let load = 400_000 + number * rise;
-            let spans = Spans { create, exec, load, ..Spans::USUAL };
-            (spans, megabytes * 1_000_000)
-        })
-    });
-    assert_eq!(drifts_of(&steady), []);
-    let found = drifts_of(&slower);
-    assert_eq!((found.len(), found[0].memory), (1, None));
-}
-
-#[test]
-fn a_steady_run_with_heavy_noise_has_no_drift_with_any_memory() {
-    let recording = storm(300, |number| {
-        let (create, exec) = page_table_costs(number, (noise(number + 7) * 40.0) as u64);
-        let spans = Spans { create, exec, ..Spans::USUAL };
+fn noise_a_late_reaper_and_one_slow_stretch_are_not_drift() {
+    let noisy = |number| {
+        let spans = with_page_tables(number, (noise(number + 7) * 40.0) as u64).0;
         (spans, 16_000_000 + number * 1_000_000)
-    });
-    assert_eq!(drifts_of(&recording), []);
-}
-
-#[test]
-fn memory_that_grows_while_the_loader_slows_is_not_blamed() {
-    let recording = storm(100, |number| {
-        (Spans { load: 400_000 + number * 10_000, ..Spans::USUAL }, 10_000_000 + number * 1_000_000)
-    });
-    assert_eq!(drifts_of(&recording)[0].memory, None);
-}
-
-#[test]
-fn a_late_reaper_is_not_drift() {
-    let recording = storm(100, |number| (Spans { reap: number * 1_000_000, ..Spans::USUAL }, 10_000_000));
-    assert_eq!(drifts_of(&recording), []);
-}
-
-#[test]
-fn one_slow_stretch_at_the_end_is_not_a_trend() {
-    let recording = storm(200, |number| {
+    };
+    let slow_at_the_end = |number| {
         let queue = if number < 180 { 20_000 } else { 3_000_000 } + (noise(number) * 20_000.0) as u64;
         (Spans { queue, ..Spans::USUAL }, 10_000_000)
-    });
-    assert_eq!(drifts_of(&recording), []);
+    };
+    assert_eq!(drifts_of(&storm(300, noisy)), [], "whatever the memory");
+    assert_eq!(drifts_of(&storm(200, slow_at_the_end)), []);
+    let reaped_late = storm(100, |number| (Spans { reap: number * 1_000_000, ..Spans::USUAL }, 10_000_000));
+    assert_eq!(drifts_of(&reaped_late), []);
 }
 
 #[test]
