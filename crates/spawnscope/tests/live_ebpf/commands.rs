@@ -140,23 +140,6 @@ fn a_shell_sees_that_the_recorded_command_has_stopped() {
 }
 
 #[apply(live_test)]
-fn a_missing_command_gives_127() {
-    let finished = Record::new().run(["/nonexistent/program"]).expect_code(127);
-    finished.expect_errors(["/nonexistent/program"]);
-    Record::new().run(["no-such-program-anywhere"]).expect_code(127);
-}
-
-#[apply(live_test)]
-fn a_command_that_is_not_executable_gives_126() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let file = directory.path().join("data");
-    fs::write(&file, "no program").expect("a file");
-    let finished = Record::new().run([&file]).expect_code(126);
-    finished.expect_errors(["data"]);
-    Record::new().run([directory.path()]).expect_code(126);
-}
-
-#[apply(live_test)]
 fn the_report_goes_to_standard_error_alone() {
     let finished = Record::new().run(["echo", "hello"]).expect_code(0);
     assert_eq!(finished.output(), "hello\n");

@@ -2,8 +2,7 @@
 //! the tree stays consistent, and the command never suffers.
 
 use std::collections::HashSet;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -11,51 +10,10 @@ use nix::sys::signal::{Signal, kill};
 
 use crate::support::launches::Launch;
 use crate::support::recording::{launches, read, report};
-use crate::support::run::{Record, Running, SPAWNSCOPE, await_some, run, spawnscope};
+use crate::support::run::{Record, Running, SPAWNSCOPE, run};
 use crate::support::texts::assert_contains;
 use crate::support::workloads::{path, word};
 use crate::support::{apply, live_test};
-
-/// Longer than the recorder waits for a lock, and longer than the command takes.
-const READ_DURATION: Duration = Duration::from_secs(7);
-
-/// Slow, because only a reader that outlasts the wait for a lock shows that the recorder gives up,
-/// and goes on.
-#[apply(live_test)]
-fn a_long_read_does_not_end_the_recording() {
-    let record = Record::new();
-    let script = "for n in $(seq 100); do /bin/true; sleep 0.04; done; read -r end; exit 0";
-    let mut running = Running::start(record.command(["bash", "-c", script]).stdin(Stdio::piped()));
-    await_some("the first stored launches", || launches_so_far(&record.file()).filter(|launches| *launches > 10));
-    let reader = rusqlite::Connection::open(record.file()).expect("a recording");
-    reader.execute_batch("BEGIN").expect("a transaction");
-    let before = count_launches(&reader);
-    sleep(READ_DURATION);
-    // The reader sees the state when it began.
-    assert_eq!(count_launches(&reader), before);
-    drop(running.child.stdin.take());
-    let finished = running.finish().expect_code(0);
-    assert!(!finished.errors().contains("incomplete"), "{}", finished.errors());
-    finished.expect_errors(["-wal next to the recording"]);
-    // The recording is read with its write-ahead log.
-    assert_eq!(report(&record.file())["launches"], 202);
-    drop(reader);
-    assert_eq!(report(&record.file())["launches"], 202);
-    let files = std::fs::read_dir(record.directory()).expect("its directory").count();
-    assert_eq!(files, 1, "one file is left");
-}
-
-fn count_launches(reader: &rusqlite::Connection) -> i64 {
-    reader.query_row("SELECT count(*) FROM launch", [], |row| row.get(0)).expect("a number")
-}
-
-/// Returns the number of launches in a recording in progress, or `None` if there is no recording
-/// yet.
-fn launches_so_far(file: &Path) -> Option<i64> {
-    let finished = spawnscope(["report".as_ref(), "--json".as_ref(), file.as_os_str()]);
-    let report: serde_json::Value = serde_json::from_slice(&finished.stdout).ok()?;
-    report["launches"].as_i64()
-}
 
 #[apply(live_test)]
 #[needs(MountNs)]
@@ -108,35 +66,4 @@ fn an_overflow_is_counted_and_leaves_a_consistent_tree() {
     }
     let orphans = launches.all(|launch| launch.origin() == "orphan");
     assert_eq!(report["orphans"], orphans.len(), "orphans are counted");
-}
-
-#[apply(live_test)]
-#[needs(MountNs)]
-fn a_full_disk_is_an_error_of_the_recorder_alone() {
-    let record = Record::new();
-    let small = record.directory().join("small");
-    std::fs::create_dir(&small).expect("a mount point");
-    // The file system is mounted only in this namespace, so the recording must be read before the
-    // namespace ends.
-    let script = "mount -t tmpfs -o size=256k none \"$1\" || exit 99
-        \"$0\" record -o \"$1/recording.db\" -- sh -c '\"$0\" 5003 \"$1\"; exit 9' \"$3\" \"$4\"
-        code=$?
-        \"$0\" report --json \"$1/recording.db\" >\"$2\" || exit 98
-        exit $code";
-    let report_file = record.directory().join("report.json");
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", script, SPAWNSCOPE]);
-    command.args([small, report_file.clone(), path("storm"), path("tiny")]);
-    let finished = run(&mut command).expect_code(9);
-
-    assert_contains(&finished.output(), ["children=5003"]);
-    let errors = finished.errors();
-    let causes = ["full", "No space", "no space"];
-    let names_cause = causes.iter().any(|words| errors.contains(words));
-    assert!(names_cause && errors.contains("recording.db"), "{errors}");
-    let report = std::fs::read(&report_file).expect("the report of what was written");
-    let report: serde_json::Value = serde_json::from_slice(&report).expect("the report is JSON");
-    let ended = report["ended"].as_str();
-    let has_failed = ended.is_none_or(|ended| ended.starts_with("failed"));
-    assert!(has_failed, "not a normal end: {ended:?}");
 }

@@ -28,7 +28,6 @@ mod losses;
 mod make_lines;
 mod metrics;
 mod musl;
-mod ninja;
 mod node_lines;
 mod ownership;
 mod peers;

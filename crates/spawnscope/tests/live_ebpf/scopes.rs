@@ -60,8 +60,10 @@ fn following_a_process_ends_when_the_process_ends() {
     await_some("a recording", || record.file().exists().then_some(()));
     sleep(Duration::from_secs(1));
     assert!(!recorder.has_ended(), "the recorder runs as long as the process");
+    let reader = rusqlite::Connection::open(record.file()).expect("a recording");
+    reader.execute_batch("BEGIN; SELECT count(*) FROM launch").expect("a transaction");
     drop(target.child.stdin.take());
-    recorder.finish().expect_code(0);
+    recorder.finish().expect_code(0).expect_errors(["keep ", "-wal next to the recording"]);
     target.finish().expect_code(0);
 }
 

@@ -1,6 +1,6 @@
 //! Tests with the real permission scanners of ClamAV and fapolicyd, each in a mount namespace of
-//! its own: spawnscope reports them, and reports no scanner if they watch nothing. Each file is one
-//! subject; tests that cannot run here report why.
+//! its own: the doctor names them, and the lab shows their delay. `live_ebpf/waits.rs` tests with a
+//! scanner of its own that a recording names the one that a launch waits for.
 
 #[expect(dead_code, reason = "shared with the live tests, which use the rest")]
 #[path = "../support/mod.rs"]
@@ -10,7 +10,6 @@ mod support;
 #[path = "../live_doctor/examination.rs"]
 mod examination;
 mod examinations;
-mod recordings;
 mod scanned_directory;
 
 fn main() -> std::process::ExitCode {

@@ -9,10 +9,7 @@ use tempfile::TempDir;
 use crate::support::needs::scanner_daemons;
 use crate::support::run::SPAWNSCOPE;
 
-/// The scanners, by the names of the daemons that execs wait for.
-pub const SCANNERS: [&str; 2] = ["clamonacc", "fapolicyd"];
-
-/// A directory for one scanner.
+/// A directory for one scanner, by the name of the daemon that execs wait for.
 pub struct ScannedDirectory {
     scanner: &'static str,
     directory: TempDir,
@@ -27,7 +24,7 @@ impl ScannedDirectory {
     }
 
     /// Returns the directory that the scanner watches while a command runs.
-    pub fn watched(&self) -> PathBuf {
+    fn watched(&self) -> PathBuf {
         self.directory.path().join("scanned")
     }
 
@@ -47,7 +44,7 @@ impl ScannedDirectory {
 
     /// Returns the beginning of a command line. The command that follows runs while the directory
     /// is watched.
-    pub fn launcher(&self) -> Vec<String> {
+    fn launcher(&self) -> Vec<String> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scanners/within.sh");
         let daemons = scanner_daemons();
         let daemons = daemons.to_str().expect("a path of characters");
