@@ -5,7 +5,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::examination::{Examination, examine, examine_after};
-use crate::findings::check_timed;
 use crate::support::attempts::best_of_three;
 use crate::support::run::{SPAWNSCOPE, copy_program, run, spawnscope};
 use crate::support::texts::assert_contains;
@@ -29,7 +28,7 @@ fn a_library_that_is_preloaded_is_timed() {
     let gone = ["env", "LD_PRELOAD=/gone/library.so"];
     examine(gone, "loader-environment").expect("problem", &["missing: /gone/library.so"]);
     if !std::path::Path::new("/etc/ld.so.preload").exists() {
-        examine([""; 0], "loader-environment").expect_silence();
+        examine([""; 0], "loader-environment").check_silence().expect("silence");
     }
 }
 
@@ -37,7 +36,7 @@ fn a_library_that_is_preloaded_is_timed() {
 #[needs(MountNs)]
 fn launches_are_timed_elsewhere_if_the_temporary_directory_refuses_programs() {
     let mount = "mount -t tmpfs -o noexec none \"$1\"; export TMPDIR=\"$1\"";
-    best_of_three(|| check_timed(&examine_after(mount, "open-files"), &["fork", "exec_static", "exec_dynamic"]));
+    best_of_three(|| examine_after(mount, "open-files").check_timed(&["fork", "exec_static", "exec_dynamic"]));
 }
 
 #[apply(live_test)]

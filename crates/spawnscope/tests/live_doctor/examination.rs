@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::support::attempts::ok_if;
 use crate::support::run::{Finished, SPAWNSCOPE, run};
 
 /// The doctor's JSON output, and its exit status.
@@ -49,22 +50,26 @@ impl Examination {
         self.json["findings"].as_array().expect("findings")
     }
 
-    /// Returns the first finding with this severity that contains all these words.
-    #[track_caller]
-    pub fn expect(&self, severity: &str, words: &[&str]) -> &Value {
-        let found = self.findings_with(words).find(|finding| finding["severity"] == severity);
-        found.unwrap_or_else(|| panic!("no {severity} with {words:?} in {:#}", self.json))
+    /// Returns the first finding with this severity whose title, evidence and fix contain all these
+    /// words.
+    pub fn find(&self, severity: &str, words: &[&str]) -> Result<Value, String> {
+        let finding = self.findings_with(words).find(|finding| finding["severity"] == severity).cloned();
+        finding.ok_or_else(|| format!("no {severity} with {words:?} in {}", self.describe()))
     }
 
-    /// Returns the first finding of any severity that contains all these words.
     #[track_caller]
-    pub fn expect_any(&self, words: &[&str]) -> &Value {
-        let found = self.findings_with(words).next();
-        found.unwrap_or_else(|| panic!("no finding with {words:?} in {:#}", self.json))
+    pub fn expect(&self, severity: &str, words: &[&str]) -> Value {
+        self.find(severity, words).unwrap_or_else(|message| panic!("{message}"))
+    }
+
+    /// Checks that there is a finding of any severity that contains all these words.
+    #[track_caller]
+    pub fn expect_any(&self, words: &[&str]) {
+        assert!(self.findings_with(words).next().is_some(), "no finding with {words:?} in {}", self.describe());
     }
 
     /// Returns the findings whose title, evidence and fix contain all these words.
-    pub fn findings_with(&self, words: &[&str]) -> impl Iterator<Item = &Value> {
+    fn findings_with(&self, words: &[&str]) -> impl Iterator<Item = &Value> {
         self.findings().iter().filter(move |finding| {
             let texts = ["title", "evidence", "fix"].map(|key| finding[key].to_string());
             let text = texts.join(" ");
@@ -72,10 +77,20 @@ impl Examination {
         })
     }
 
-    #[track_caller]
-    pub fn expect_silence(&self) {
-        assert!(self.findings().is_empty(), "{:#}", self.json);
-        assert_eq!(self.code, 0);
+    /// Checks that there is no finding of any severity.
+    pub fn check_silence(&self) -> Result<(), String> {
+        ok_if(self.findings().is_empty(), || self.describe())
+    }
+
+    /// Checks that these launches were timed.
+    pub fn check_timed(&self, what: &[&str]) -> Result<(), String> {
+        let untimed: Vec<_> = what.iter().filter(|what| self.cost(what).is_none()).collect();
+        ok_if(untimed.is_empty(), || format!("{untimed:?} was not timed: {}", self.describe()))
+    }
+
+    /// Returns the complete output, for messages.
+    pub fn describe(&self) -> String {
+        format!("{:#}", self.json)
     }
 
     /// Returns the cost of a kind of launch in nanoseconds, by its name in JSON.

@@ -12,7 +12,6 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::examination::{Examination, examine};
-use crate::findings::{check_silence, check_timed, describe, find};
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::{Running, SPAWNSCOPE, await_some};
 use crate::support::workloads::{path, word};
@@ -50,9 +49,9 @@ fn directories_that_never_answer_are_reported_without_delaying_the_doctor() {
     // On a busy machine, the doctor may not get as far as trying the directory.
     best_of_three(|| {
         let examination = check_with_delay(directory.path(), "-1", &["env", &path], "search-path");
-        let finding = find(&examination, "problem", &["PATH has 1 directory", &hung, "no answer within"])?;
+        let finding = examination.find("problem", &["PATH has 1 directory", &hung, "no answer within"])?;
         assert_eq!(finding["effect_is_lower_bound"], true, "{finding:#}");
-        ok_if(examination.findings().len() == 1, || describe(&examination))
+        ok_if(examination.findings().len() == 1, || examination.describe())
     });
     // The doctor starts programs without this directory in PATH.
     check_with_delay(directory.path(), "-1", &["env", &path], "interpreters");
@@ -60,8 +59,8 @@ fn directories_that_never_answer_are_reported_without_delaying_the_doctor() {
         let variable = format!("{variable}={hung}/deep");
         best_of_three(|| {
             let examination = check_with_delay(directory.path(), "-1", &["env", &variable], "file-systems");
-            find(&examination, "problem", &["does not answer", "(fuse)"])?;
-            check_timed(&examination, &["exec_static"])
+            examination.find("problem", &["does not answer", "(fuse)"])?;
+            examination.check_timed(&["exec_static"])
         });
     }
 }
@@ -73,9 +72,9 @@ fn only_the_slow_directory_of_path_is_called_slow() {
     let path = format!("PATH={}:/usr/bin:/bin:/usr/sbin:/sbin", directory.path().display());
     best_of_three(|| {
         let examination = check_with_delay(directory.path(), "30000", &["env", &path], "search-path");
-        let finding = find(&examination, "problem", &["PATH has 1 directory", "(FUSE)"])?;
+        let finding = examination.find("problem", &["PATH has 1 directory", "(FUSE)"])?;
         let is_slow = finding["effect_ns"].as_u64() >= Some(30_000_000);
-        ok_if(is_slow && !finding["evidence"].to_string().contains("/sbin"), || describe(&examination))
+        ok_if(is_slow && !finding["evidence"].to_string().contains("/sbin"), || examination.describe())
     });
 }
 
@@ -89,10 +88,10 @@ fn a_slow_file_system_for_temporary_files_is_not_a_scanner() {
     // there for a conclusion.
     best_of_three(|| {
         let examination = check_with_delay(directory.path(), "3000", &words, "file-systems");
-        let finding = find(&examination, "problem", &["temporary files", "(FUSE)", "from memory"])?;
-        ok_if(finding["effect_ns"].as_u64() >= Some(3_000_000), || describe(&examination))
+        let finding = examination.find("problem", &["temporary files", "(FUSE)", "from memory"])?;
+        ok_if(finding["effect_ns"].as_u64() >= Some(3_000_000), || examination.describe())
     });
-    best_of_three(|| check_silence(&check_with_delay(directory.path(), "3000", &words, "scanners")));
+    best_of_three(|| check_with_delay(directory.path(), "3000", &words, "scanners").check_silence());
 }
 
 #[apply(live_test)]
@@ -108,8 +107,8 @@ fn a_scanner_that_blocks_opens_does_not_delay_the_doctor() {
             let launcher = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"].map(OsStr::new);
             let launcher = [&launcher[..], &[scanner.as_os_str(), directory.path().as_os_str()]].concat();
             let examination = in_time(|| examine(&launcher, "scanners"));
-            find(&examination, "problem", words)?;
-            check_timed(&examination, &["fork", "exec_dynamic"])
+            examination.find("problem", words)?;
+            examination.check_timed(&["fork", "exec_dynamic"])
         });
     }
 }
@@ -202,9 +201,9 @@ fn a_path_of_many_directories_does_not_delay_the_doctor() {
     let path = format!("PATH=/usr/bin:/bin:{}", gone.join(":"));
     best_of_three(|| {
         let examination = in_time(|| examine(["/usr/bin/env", &path], "search-path"));
-        find(&examination, "problem", &["useless", "missing: /nowhere/0"])?;
+        examination.find("problem", &["useless", "missing: /nowhere/0"])?;
         let is_tried = !examination.unseen().contains("/usr/bin");
-        ok_if(is_tried && !has_title_with(&examination, &["slow"]), || describe(&examination))
+        ok_if(is_tried && !has_title_with(&examination, &["slow"]), || examination.describe())
     });
 }
 
@@ -249,6 +248,6 @@ fn time_in_the_run_queue_is_not_blamed_on_scanners_or_parents() {
     best_of_three(|| {
         let checks = "scanners large-parents search-path";
         let examination = within(LIMIT, || examine(launcher.split(' '), checks));
-        ok_if(!has_title_with(&examination, &blaming), || describe(&examination))
+        ok_if(!has_title_with(&examination, &blaming), || examination.describe())
     });
 }

@@ -9,7 +9,6 @@ mod support;
 mod conditions;
 #[expect(dead_code, reason = "shared with the tests of real scanners, which use the rest")]
 mod examination;
-mod findings;
 mod hanging;
 mod scanners;
 mod temporary_files;

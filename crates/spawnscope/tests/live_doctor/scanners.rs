@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 
 use crate::examination::examine;
-use crate::findings::{check_silence, find};
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -20,7 +19,7 @@ fn a_scanner_with_one_thread_is_named_with_its_delay_and_its_queue() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let scanned = [program.as_os_str(), directory.path().as_os_str()];
         let examination = examine([&NEW_NAMESPACES.map(OsStr::new)[..], &scanned].concat(), "scanners");
-        let finding = find(&examination, "problem", &words)?;
+        let finding = examination.find("problem", &words)?;
         let delay = finding["effect_ns"].as_u64().expect("the delay was measured");
         // The scanner sleeps this long; a busy machine only adds time.
         assert!(delay >= 15_000_000, "{finding:#}");
@@ -38,7 +37,7 @@ fn without_a_scanner_new_files_are_launched_as_quickly_as_others() {
     let launcher = [&NEW_NAMESPACES[..], &["sh", "-c", script, "sh", directory]].concat();
     best_of_three(|| {
         let examination = examine(&launcher, "scanners");
-        check_silence(&examination)?;
+        examination.check_silence()?;
         ok_if(!examination.unseen().contains("could not be timed"), || examination.unseen())
     });
 }

@@ -1,7 +1,6 @@
 //! Unusable directories for temporary files, and what the doctor measures nevertheless.
 
 use crate::examination::{examine, examine_after};
-use crate::findings::check_silence;
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::{apply, live_test};
 
@@ -14,7 +13,7 @@ fn a_full_temporary_directory_is_a_problem_and_launches_are_timed_elsewhere() {
     // The doctor looks for scanners in another directory, and still finds out that there is none.
     best_of_three(|| {
         let scanned = examine_after(mount, "scanners");
-        check_silence(&scanned)?;
+        scanned.check_silence()?;
         ok_if(!scanned.unseen().contains("first launch"), || scanned.unseen())
     });
 }

@@ -1,7 +1,6 @@
 //! The doctor's findings about running processes. The test starts these processes.
 
 use crate::examination::examine;
-use crate::findings::find;
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::workloads::word;
 use crate::support::{apply, live_test};
@@ -21,7 +20,7 @@ fn a_large_shell_is_reported_with_the_cost_of_a_fork() {
     best_of_three(|| {
         let examination = examine(launcher, "large-parents");
         ok_if(!examination.unseen().contains("could not be measured"), || examination.unseen())?;
-        let finding = find(&examination, "problem", &["bash (process", " now", "keep large data out"])?;
+        let finding = examination.find("problem", &["bash (process", " now", "keep large data out"])?;
         assert!(finding["effect_ns"].as_u64() >= Some(10_000_000), "{finding:#}");
         Ok(())
     });
