@@ -3,7 +3,10 @@
 
 use std::fs;
 
-use crate::support::chains::{FORKS, IN_FORKS, NOT_LAUNCHED, Shell, chain_of, labelled_chains};
+use crate::support::chains::{
+    EVALUATIONS, FORKS, FUNCTIONS, IN_EVALUATIONS, IN_FORKS, IN_FUNCTIONS, LIBRARY, NOT_LAUNCHED, Shell,
+    assert_recursion_is_truncated, chain_of, labelled_chains,
+};
 use crate::support::live_test;
 use crate::support::run::Record;
 use crate::support::workloads::word;
@@ -17,51 +20,19 @@ live_test! {
     fn commands_of_bash_traps_have_no_line_of_the_script = traps(&bash());
     fn bash_code_without_a_file_has_lines_without_a_file = without_file(&bash());
     fn a_shell_with_a_prompt_has_the_lines_of_the_files_that_it_reads = startup_file(&bash());
-    fn a_deep_recursion_is_truncated_and_marked = recursion(&bash());
+    fn a_deep_recursion_is_truncated_and_marked = assert_recursion_is_truncated(&bash());
 }
 
 /// All these checks; `suites.rs` makes them with other versions of bash.
 pub const CHECKS: [fn(&Shell); 8] =
-    [functions, forks, compounds, evaluations, traps, without_file, startup_file, recursion];
+    [functions, forks, compounds, evaluations, traps, without_file, startup_file, assert_recursion_is_truncated];
 
 fn bash() -> Shell {
     Shell::installed("bash")
 }
 
 fn functions(shell: &Shell) {
-    let script = "\
-@t top
-f() {
-  @t in_f\"$1\"
-}
-f 1
-g() { f 2; }
-
-  g
-main() {
-  f 3
-}
-main
-. \"${0%/*}/library.sh\"
-of_library 2
-";
-    let library = "\
-of_library() {
-  @t of_library\"$1\"
-}
-@t sourced
-of_library 1
-";
-    let truth = [
-        ("top", "main.sh:1"),
-        ("in_f1", "main.sh:3 f < main.sh:5"),
-        ("in_f2", "main.sh:3 f < main.sh:6 g < main.sh:8"),
-        ("in_f3", "main.sh:3 f < main.sh:10 main < main.sh:12"),
-        ("sourced", "library.sh:4 < main.sh:13"),
-        ("of_library1", "library.sh:2 of_library < library.sh:5 < main.sh:13"),
-        ("of_library2", "library.sh:2 of_library < main.sh:14"),
-    ];
-    shell.expect(script, &[("library.sh", library)], &truth);
+    shell.expect(FUNCTIONS, &[LIBRARY], &IN_FUNCTIONS);
 }
 
 fn forks(shell: &Shell) {
@@ -117,35 +88,8 @@ f
 }
 
 fn evaluations(shell: &Shell) {
-    let script = "\
-f() {
-  @t in_f\"$1\"
-}
-eval '@t evaluated; f 1'
-lines='
-@t first
-f 2'
-eval \"$lines\"
-g() {
-  eval \"$lines\"
-
-}
-lines='
-@t second
-f 3'
-g
-mapfile -C 'f 4;:' -c 1 < <(echo x)
-";
-    let truth = [
-        ("evaluated", "main.sh:4"),
-        ("in_f1", "main.sh:2 f < main.sh:4"),
-        ("first", "main.sh:8"),
-        ("in_f2", "main.sh:2 f < main.sh:8"),
-        ("second", "main.sh:10 g < main.sh:16"),
-        ("in_f3", "main.sh:2 f < main.sh:10 g < main.sh:16"),
-        ("in_f4", "main.sh:2 f < main.sh:17"),
-    ];
-    shell.expect(script, &[], &truth);
+    let script = format!("{EVALUATIONS}mapfile -C 'f 4;:' -c 1 < <(echo x)\n");
+    shell.expect(&script, &[], &[&IN_EVALUATIONS[..], &[("in_f4", "main.sh:2 f < main.sh:17")]].concat());
 }
 
 fn traps(shell: &Shell) {
@@ -268,17 +212,4 @@ f 5$1
     for (label, chain) in truth {
         assert_eq!(chain_of(&chains, label), chain, "of {label}");
     }
-}
-
-fn recursion(shell: &Shell) {
-    let script = "\
-f() {
-  if (($1 == 0)); then @t deep; else f $(($1 - 1)); fi
-}
-f 40
-";
-    let frames = ["main.sh:2 f"; 32].join(" < ");
-    shell.expect(script, &[], &[("deep", &format!("{frames} < ..."))]);
-    let whole = format!("{} < main.sh:4", ["main.sh:2 f"; 31].join(" < "));
-    shell.expect(&script.replace("40", "30"), &[], &[("deep", &whole)]);
 }

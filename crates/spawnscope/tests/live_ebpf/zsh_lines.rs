@@ -3,7 +3,10 @@
 
 use std::fs;
 
-use crate::support::chains::{FORKS, IN_FORKS, NOT_LAUNCHED, Shell, chain_of, labelled_chains};
+use crate::support::chains::{
+    EVALUATIONS, FORKS, FUNCTIONS, IN_EVALUATIONS, IN_FORKS, IN_FUNCTIONS, LIBRARY, NOT_LAUNCHED, Shell,
+    assert_recursion_is_truncated, chain_of, labelled_chains,
+};
 use crate::support::live_test;
 use crate::support::run::Record;
 use crate::support::workloads::word;
@@ -15,11 +18,11 @@ live_test! {
     fn code_that_zsh_evaluates_has_the_line_of_its_eval = evaluations(&zsh());
     fn commands_of_zsh_traps_have_no_line_of_the_script = traps(&zsh());
     fn an_interactive_zsh_has_the_lines_of_the_files_that_it_reads = startup_file(&zsh());
-    fn a_deep_recursion_of_zsh_is_truncated_and_marked = recursion(&zsh());
+    fn a_deep_recursion_of_zsh_is_truncated_and_marked = assert_recursion_is_truncated(&zsh());
 }
 
 /// All these checks; `suites.rs` makes them with other versions of zsh.
-pub const CHECKS: [fn(&Shell); 6] = [functions, forks, evaluations, traps, startup_file, recursion];
+pub const CHECKS: [fn(&Shell); 6] = [functions, forks, evaluations, traps, startup_file, assert_recursion_is_truncated];
 
 fn zsh() -> Shell {
     Shell::installed("zsh")
@@ -27,20 +30,6 @@ fn zsh() -> Shell {
 
 fn functions(shell: &Shell) {
     let script = "\
-@t top
-f() {
-  @t in_f\"$1\"
-}
-f 1
-g() { f 2; }
-
-  g
-main() {
-  f 3
-}
-main
-. \"${0%/*}/library.sh\"
-of_library 2
 fpath=(\"${0%/*}\")
 autoload -U autoloaded
 autoloaded 1
@@ -52,32 +41,15 @@ h() { . \"${0:h}/library.sh\"; }
 unsetopt function_argzero
 h
 ";
-    let library = "\
-of_library() {
-  @t of_library\"$1\"
-}
-@t sourced\"$((++sourced))\"
-of_library 1$sourced
-";
-    let autoloaded = "\
-:
-@t autoloaded\"$1\"
-";
     let truth = [
-        ("top", "main.sh:1"),
-        ("in_f1", "main.sh:3 f < main.sh:5"),
-        ("in_f2", "main.sh:3 f < main.sh:6 g < main.sh:8"),
-        ("in_f3", "main.sh:3 f < main.sh:10 main < main.sh:12"),
-        ("sourced1", "library.sh:4 < main.sh:13"),
-        ("of_library11", "library.sh:2 of_library < library.sh:5 < main.sh:13"),
-        ("of_library2", "library.sh:2 of_library < main.sh:14"),
         ("autoloaded1", "autoloaded:2 autoloaded < main.sh:17"),
         ("autoloaded2", "autoloaded:2 autoloaded < main.sh:18"),
         ("anonymous", "main.sh:20 (anon) < main.sh:19"),
         ("sourced2", "library.sh:4 < main.sh:22 h < main.sh:24"),
         ("of_library12", "library.sh:2 of_library < library.sh:5 < main.sh:22 h < main.sh:24"),
     ];
-    shell.expect(script, &[("library.sh", library), ("autoloaded", autoloaded)], &truth);
+    let files = [LIBRARY, ("autoloaded", ":\n@t autoloaded\"$1\"\n")];
+    shell.expect(&format!("{FUNCTIONS}{script}"), &files, &[&IN_FUNCTIONS[..], &truth].concat());
 }
 
 fn forks(shell: &Shell) {
@@ -118,33 +90,7 @@ g
 }
 
 fn evaluations(shell: &Shell) {
-    let script = "\
-f() {
-  @t in_f\"$1\"
-}
-eval '@t evaluated; f 1'
-lines='
-@t first
-f 2'
-eval \"$lines\"
-g() {
-  eval \"$lines\"
-
-}
-lines='
-@t second
-f 3'
-g
-";
-    let truth = [
-        ("evaluated", "main.sh:4"),
-        ("in_f1", "main.sh:2 f < main.sh:4"),
-        ("first", "main.sh:8"),
-        ("in_f2", "main.sh:2 f < main.sh:8"),
-        ("second", "main.sh:10 g < main.sh:16"),
-        ("in_f3", "main.sh:2 f < main.sh:10 g < main.sh:16"),
-    ];
-    shell.expect(script, &[], &truth);
+    shell.expect(EVALUATIONS, &[], &IN_EVALUATIONS);
 }
 
 /// zsh runs a trap's text where it interrupts the script, and counts its lines. A trap that is a
@@ -203,15 +149,4 @@ precmd() {
     for (label, chain) in truth {
         assert_eq!(chain_of(&chains, label), chain, "of {label}");
     }
-}
-
-fn recursion(shell: &Shell) {
-    let script = "\
-f() {
-  if (($1 == 0)); then @t deep; else f $(($1 - 1)); fi
-}
-f 40
-";
-    let chain = [["main.sh:2 f"; 32].join(" < "), " < ...".to_owned()].concat();
-    shell.expect(script, &[], &[("deep", &chain)]);
 }

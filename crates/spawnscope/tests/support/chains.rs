@@ -46,6 +46,80 @@ pub fn chain_of<'a>(chains: &'a [(String, String)], label: &str) -> &'a str {
 /// The chain of a label that no launch has.
 pub const NOT_LAUNCHED: &str = "not launched";
 
+/// The beginning of a script with functions and a sourced file, which bash and zsh run alike.
+pub const FUNCTIONS: &str = "\
+@t top
+f() {
+  @t in_f\"$1\"
+}
+f 1
+g() { f 2; }
+
+  g
+main() {
+  f 3
+}
+main
+. \"${0%/*}/library.sh\"
+of_library 2
+";
+pub const LIBRARY: (&str, &str) = (
+    "library.sh",
+    "\
+of_library() {
+  @t of_library\"$1\"
+}
+@t sourced\"$((++sourced))\"
+of_library 1$sourced
+",
+);
+pub const IN_FUNCTIONS: [(&str, &str); 7] = [
+    ("top", "main.sh:1"),
+    ("in_f1", "main.sh:3 f < main.sh:5"),
+    ("in_f2", "main.sh:3 f < main.sh:6 g < main.sh:8"),
+    ("in_f3", "main.sh:3 f < main.sh:10 main < main.sh:12"),
+    ("sourced1", "library.sh:4 < main.sh:13"),
+    ("of_library11", "library.sh:2 of_library < library.sh:5 < main.sh:13"),
+    ("of_library2", "library.sh:2 of_library < main.sh:14"),
+];
+
+/// Texts that bash and zsh evaluate alike.
+pub const EVALUATIONS: &str = "\
+f() {
+  @t in_f\"$1\"
+}
+eval '@t evaluated; f 1'
+lines='
+@t first
+f 2'
+eval \"$lines\"
+g() {
+  eval \"$lines\"
+
+}
+lines='
+@t second
+f 3'
+g
+";
+pub const IN_EVALUATIONS: [(&str, &str); 6] = [
+    ("evaluated", "main.sh:4"),
+    ("in_f1", "main.sh:2 f < main.sh:4"),
+    ("first", "main.sh:8"),
+    ("in_f2", "main.sh:2 f < main.sh:8"),
+    ("second", "main.sh:10 g < main.sh:16"),
+    ("in_f3", "main.sh:2 f < main.sh:10 g < main.sh:16"),
+];
+
+/// Checks that a chain of 32 frames is whole, and that a longer one is truncated and marked.
+pub fn assert_recursion_is_truncated(shell: &Shell) {
+    let script = "f() {\n  if (($1 == 0)); then @t deep; else f $(($1 - 1)); fi\n}\nf 40\n";
+    let frames = ["main.sh:2 f"; 32].join(" < ");
+    shell.expect(script, &[], &[("deep", &format!("{frames} < ..."))]);
+    let whole = format!("{} < main.sh:4", ["main.sh:2 f"; 31].join(" < "));
+    shell.expect(&script.replace("40", "30"), &[], &[("deep", &whole)]);
+}
+
 /// The constructs for which bash and zsh fork alike.
 pub const FORKS: &str = "\
 f() {
