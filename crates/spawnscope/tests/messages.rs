@@ -72,15 +72,9 @@ fn names_of_files_are_escaped() {
     for verb in READERS {
         message(&words(verb, missing.as_os_str()));
     }
-    for option in ["--compare", "--with"] {
-        message(&words(&["bench", option], missing.as_os_str()));
-    }
     fs::write(&missing, "no recording, no report").unwrap();
     for verb in READERS {
         assert!(message(&words(verb, missing.as_os_str())).contains("owned"), "{verb:?}");
-    }
-    for option in ["--compare", "--with"] {
-        message(&words(&["bench", option], missing.as_os_str()));
     }
     let sample = recording(directory.path());
     let nowhere = missing.join("out");
