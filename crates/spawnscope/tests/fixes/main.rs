@@ -4,7 +4,7 @@
 //! `benchmarks/fixes.py` measures the accuracy of the predictions. `pair.rs` describes the files of
 //! a pair.
 
-#[expect(dead_code, unused_imports, unused_macros, reason = "shared with the live tests, which use the rest")]
+#[expect(dead_code, unused_macros, reason = "shared with the live tests, which use the rest")]
 #[path = "../support/mod.rs"]
 mod support;
 

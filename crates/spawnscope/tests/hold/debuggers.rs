@@ -8,9 +8,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::holding::{hold, send, state};
-use crate::support::run::{Finished, run};
-use crate::support::workloads::path;
-use crate::support::{apply, live_test};
+
+use crate::support::prelude::*;
 
 /// Keys of the auxiliary vector (getauxval(3)).
 const AT_BASE: u64 = 7;
@@ -27,7 +26,7 @@ fn gdb(pid: Pid, commands: &[&str]) -> Finished {
 }
 
 #[apply(live_test)]
-#[needs(Gdb, Cc)]
+#[needs(Gdb)]
 fn gdb_finds_a_held_process_at_the_entry_of_its_loader() {
     // One program with a dynamic loader, one without.
     for program in ["run_base", "tiny"] {

@@ -9,12 +9,9 @@ use nix::unistd::Pid;
 use super::holding::{await_end, hold, hold_command, run_hold, send, state};
 use crate::support::inherited::assert_inherits_the_same_through;
 use crate::support::job_control::assert_a_shell_sees_stops_through;
-use crate::support::run::{Running, SPAWNSCOPE, await_some, run};
-use crate::support::texts::assert_contains;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 #[apply(live_test)]
-#[needs(Cc)]
 fn a_command_under_hold_inherits_what_it_would_inherit_without_it() {
     assert_inherits_the_same_through(&["hold", "--match", "nosuch"], |_| true);
 }

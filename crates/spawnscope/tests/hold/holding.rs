@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::run::{Finished, Running, SPAWNSCOPE, await_some};
+use crate::support::prelude::*;
 
 /// The message for a process that is held without a terminal.
 const HINT: &str = "continue it with `kill -CONT ";

@@ -15,5 +15,5 @@ mod terminal;
 mod users;
 
 fn main() -> std::process::ExitCode {
-    support::main(&[support::needs::Need::Ptrace])
+    support::main(&[support::needs::Need::Ptrace, support::needs::Need::Cc])
 }

@@ -8,13 +8,10 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::holding::{arguments, await_held, hold, hold_command, parent, run_hold, send, state, tracer};
-use crate::support::run::{Running, await_some, run};
-use crate::support::texts::assert_contains;
-use crate::support::workloads::{Truth, path, script, word};
-use crate::support::{apply, live_test};
+
+use crate::support::prelude::*;
 
 #[apply(live_test)]
-#[needs(Cc)]
 fn the_first_launch_that_matches_is_held() {
     let script = "env printf one; env printf two; exit 4";
     let (running, pid) = hold(["--match", "printf*", "sh", "-c", script]);
@@ -33,7 +30,6 @@ fn the_first_launch_that_matches_is_held() {
 }
 
 #[apply(live_test)]
-#[needs(Cc)]
 fn the_nth_launch_that_matches_is_held() {
     let tiny = path("tiny");
     let script = "for i in 1 2 3 4; do \"$0\" $i; sleep 0; done; exit 6";
@@ -53,7 +49,6 @@ fn the_nth_launch_that_matches_is_held() {
 
 /// The workload makes 1009 launches, by fork, vfork, posix_spawn, clone and clone3.
 #[apply(live_test)]
-#[needs(Cc)]
 fn every_way_to_launch_is_counted_once() {
     let errors = run_hold(arguments_with_nth("1010")).expect_code(0).errors();
     let expected = "--nth 1010 was given, but only 1,009 launches matched tiny";
@@ -75,7 +70,6 @@ fn arguments_with_nth(nth: &str) -> Vec<OsString> {
 }
 
 #[apply(live_test)]
-#[needs(Cc)]
 fn a_script_is_matched_by_its_own_name() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let script = directory.path().join("own-name");
@@ -90,7 +84,6 @@ fn a_script_is_matched_by_its_own_name() {
 }
 
 #[apply(live_test)]
-#[needs(Cc)]
 fn a_missing_match_is_reported_and_changes_nothing() {
     let script = "echo out; sleep 0; kill -TERM $$";
     let finished = run_hold(["--match", "no such thing", "sh", "-c", script]).expect_code(128 + 15);
@@ -107,7 +100,6 @@ fn a_missing_match_is_reported_and_changes_nothing() {
 /// observes, threads that call exec, real-time signals, ignored signals, and children that are
 /// stopped and killed.
 #[apply(live_test)]
-#[needs(Cc)]
 fn followed_programs_behave_as_without_a_tracer() {
     let real_time = "trap 'echo got it' RTMIN+3; kill -RTMIN+3 $$; (exit 4); echo $?";
     let ignoring =
@@ -141,7 +133,6 @@ fn programs_that_trace_others_are_let_go_with_their_targets() {
 }
 
 #[apply(live_test)]
-#[needs(Cc)]
 fn other_processes_continue_unharmed_while_one_is_held() {
     let mut command = hold_command(["--match", "tiny", "sh"]);
     let running = Running::start(command.arg(script("held_neighbours.sh")).arg(path("tiny")));

@@ -7,10 +7,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::holding::{await_end, hold_command, send};
-use crate::support::attempts::{ok_if, with_growing_lengths};
-use crate::support::run::{Finished, Running, run};
-use crate::support::workloads::path;
-use crate::support::{apply, live_test};
+
+use crate::support::prelude::*;
 
 /// Holds a program while a tool attaches to it, and waits for both.
 fn hold_run(tool: &str, program: &str) -> Finished {
@@ -32,7 +30,7 @@ fn temporary_file() -> (tempfile::TempDir, String) {
 }
 
 #[apply(live_test)]
-#[needs(Strace, Cc)]
+#[needs(Strace)]
 fn strace_run_by_hold_misses_nothing() {
     let (_directory, file) = temporary_file();
     let errors = hold_run(&format!("strace -o {file} -p {{pid}}"), "tiny").expect_code(0).errors();
@@ -42,7 +40,7 @@ fn strace_run_by_hold_misses_nothing() {
 }
 
 #[apply(live_test)]
-#[needs(Perf, Cc)]
+#[needs(Perf)]
 fn perf_run_by_hold_samples_from_the_start() {
     let (_directory, file) = temporary_file();
     let errors = hold_run(&format!("perf record -o {file} -p {{pid}}"), "run_long").expect_code(0).errors();
@@ -52,7 +50,7 @@ fn perf_run_by_hold_samples_from_the_start() {
 }
 
 #[apply(live_test)]
-#[needs(Gdb, Cc)]
+#[needs(Gdb)]
 fn gdb_run_by_hold_stops_at_main() {
     let (_directory, file) = temporary_file();
     let gdb = format!(
@@ -79,14 +77,13 @@ fn a_run_command_that_fails_is_reported_and_the_process_continues() {
 /// Slow, because it waits for the whole limit of 10 s: a variable that shortens it would be an
 /// interface for tests only.
 #[apply(live_test)]
-#[needs(Cc)]
 fn a_run_command_that_never_attaches_delays_the_process_for_a_limited_time() {
     let errors = hold_run("sleep 60", "tiny").expect_code(0).errors();
     assert!(errors.contains("did not attach within 10 s"), "{errors}");
 }
 
 #[apply(live_test)]
-#[needs(Strace, Cc)]
+#[needs(Strace)]
 fn a_run_command_that_does_not_end_is_interrupted_or_else_terminated() {
     for (trap, sent, unused) in
         [("", "sending SIGINT", "SIGTERM"), ("trap '' INT; ", "sending SIGTERM", "left running")]
@@ -101,7 +98,7 @@ fn a_run_command_that_does_not_end_is_interrupted_or_else_terminated() {
 }
 
 #[apply(live_test)]
-#[needs(Strace, Cc)]
+#[needs(Strace)]
 fn a_run_command_that_ignores_both_signals_is_left_running() {
     let errors =
         hold_run("trap '' INT TERM; strace -o /dev/null -p {pid}; exec sleep 60", "tiny").expect_code(0).errors();
@@ -123,7 +120,7 @@ fn a_run_command_does_not_read_the_commands_input() {
 }
 
 #[apply(live_test)]
-#[needs(Strace, Cc)]
+#[needs(Strace)]
 fn the_end_of_a_matched_launch_ends_its_run_command() {
     let script = "sleep 0; echo after; exit 6";
     let tool = "strace -o /dev/null -p {pid}; sleep 60";

@@ -7,10 +7,8 @@ use std::process::Command;
 use nix::unistd::Pid;
 
 use super::holding::{HOLD, state};
+use crate::support::prelude::*;
 use crate::support::pty::Session;
-use crate::support::run::{SPAWNSCOPE, await_some};
-use crate::support::workloads::path;
-use crate::support::{apply, live_test};
 
 const PROMPT: &[u8] = b"Press Enter to continue it.";
 
@@ -21,7 +19,7 @@ fn start(command: &[&str]) -> Session {
 }
 
 #[apply(live_test)]
-#[needs(Pty, Cc)]
+#[needs(Pty)]
 fn enter_continues_the_held_process() {
     let dialogue = path("dialogue");
     let mut session = start(&[dialogue.to_str().expect("text")]);

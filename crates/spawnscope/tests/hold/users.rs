@@ -8,9 +8,8 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use super::holding::{await_held, send};
-use crate::support::run::{Running, SPAWNSCOPE, as_nobody, copy_program};
-use crate::support::workloads::path;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
+use crate::support::run::copy_program;
 
 /// Creates a directory for all users, with copies of spawnscope and of `tiny`. The latter is named
 /// `own` and has this mode.

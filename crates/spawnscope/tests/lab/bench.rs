@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::run::{Finished, SPAWNSCOPE, run};
+use crate::support::prelude::*;
 
 /// The shortest possible run: the minimum number of rounds that gives an interval.
 pub const BRIEF: [&str; 4] = ["bench", "--quick", "--seconds", "0.01"];

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::bench::{notes, rows, rows_with, run_experiment};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 /// Returns the values of a key column. Also checks that each measurement is an estimate with an
 /// interval.

@@ -2,8 +2,7 @@
 //! writes them.
 
 use crate::bench::{bench, bench_command};
-use crate::support::run::{run, spawnscope};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 const NAMES: &str = "mechanisms parent-size runtimes growth open-fds child-kind loader first-launch";
 

@@ -9,11 +9,9 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::bench::{BRIEF, bench_command, notes, only_experiment, rows};
+use crate::support::prelude::*;
 use crate::support::pty::Session;
-use crate::support::run::{Running, SPAWNSCOPE, as_nobody, await_some, run};
-use crate::support::texts::assert_contains;
 use crate::support::workloads;
-use crate::support::{apply, live_test};
 
 /// Runs experiments with a PATH that leads only to these programs, and returns the report.
 fn run_with_programs(experiments: &[&str], programs: &[&str]) -> Value {

@@ -7,8 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use nix::sys::resource::{Resource, getrlimit};
 use serde_json::{Value, json};
 
-use crate::support::run::{SPAWNSCOPE, await_some};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 const MECHANISMS: &str = "ForkExit ForkExec VforkExec Clone Clone3 CloneDetached PosixSpawn PosixSpawnPipe System Popen \
                           Vspawn VspawnPrepared VspawnPipe VspawnDetached VspawnCloseOthers";

@@ -5,11 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::examination::{Examination, examine, examine_after};
-use crate::support::attempts::best_of_three;
-use crate::support::run::{SPAWNSCOPE, copy_program, run, spawnscope};
-use crate::support::texts::assert_contains;
-use crate::support::workloads::path;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
+use crate::support::run::copy_program;
 
 #[apply(live_test)]
 #[needs(Cc)]

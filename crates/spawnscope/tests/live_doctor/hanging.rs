@@ -12,10 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::examination::{Examination, examine};
-use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::run::{Running, SPAWNSCOPE, await_some};
-use crate::support::workloads::{path, word};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 /// The doctor must finish within this time. The processes that block it in these tests give up only
 /// after 50 s.

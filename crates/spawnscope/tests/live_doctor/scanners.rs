@@ -3,9 +3,7 @@
 use std::ffi::OsStr;
 
 use crate::examination::examine;
-use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::workloads::path;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 /// Runs a command in separate namespaces, so that no other scanner of this machine is found.
 const NEW_NAMESPACES: [&str; 6] = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];

@@ -1,8 +1,7 @@
 //! Unusable directories for temporary files, and what the doctor measures nevertheless.
 
 use crate::examination::{examine, examine_after};
-use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 #[apply(live_test)]
 #[needs(MountNs)]

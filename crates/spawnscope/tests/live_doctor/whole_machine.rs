@@ -1,9 +1,7 @@
 //! The doctor's findings about running processes. The test starts these processes.
 
 use crate::examination::examine;
-use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::workloads::word;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 /// The doctor recognizes shells by name, so a copy of another program serves as one. Only real
 /// processes show that memory and children are read correctly; everything else is tested on made-up

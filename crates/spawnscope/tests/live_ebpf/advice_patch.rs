@@ -7,9 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::run::{Finished, Record, SPAWNSCOPE, run};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 fn write_script(directory: &Path, name: &str, text: &str) -> PathBuf {
     let path = directory.join(name);

@@ -3,10 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use crate::support::recording::{launches, read};
-use crate::support::run::Record;
-use crate::support::workloads::path;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 #[apply(live_test)]
 fn a_megabyte_of_arguments_is_recorded_and_cut() {

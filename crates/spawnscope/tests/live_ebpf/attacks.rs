@@ -4,8 +4,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::run::{Running, SPAWNSCOPE};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/attacks.sh");
 /// The script takes a minute on a quiet machine.

@@ -7,9 +7,7 @@ use crate::support::chains::{
     EVALUATIONS, FORKS, FUNCTIONS, IN_EVALUATIONS, IN_FORKS, IN_FUNCTIONS, LIBRARY, NOT_LAUNCHED, Shell,
     assert_recursion_is_truncated, chain_of, labelled_chains,
 };
-use crate::support::live_test;
-use crate::support::run::Record;
-use crate::support::workloads::word;
+use crate::support::prelude::*;
 
 live_test! {
     #[needs(Ebpf)]

@@ -2,10 +2,7 @@
 //! reproduces the wall, and clean work gets no advice. Each cause that gets advice is a pair of
 //! `tests/fixes`, and each rule is tested on hand-written events.
 
-use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::recording::{advice, report};
-use crate::support::run::Record;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 /// The largest permitted replay error, as a share of the wall. A model in which processes do not
 /// share CPUs misses half of it.

@@ -8,13 +8,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::attempts::{best_of_three, ok_if, rounds, with_growing_lengths};
 use crate::support::inherited::{assert_a_recorded_command_inherits_the_same, assert_inherits_the_same_through};
 use crate::support::job_control::assert_a_shell_sees_stops_of_a_recorded_command;
-use crate::support::recording::{launches, report};
-use crate::support::run::{Finished, PublicDirectory, Record, SPAWNSCOPE, run, spawnscope};
-use crate::support::texts::assert_contains;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 #[apply(live_test)]
 fn a_command_whose_interpreter_is_missing_leaves_the_earlier_recording() {

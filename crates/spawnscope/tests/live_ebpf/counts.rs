@@ -7,12 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::launches::PHASES;
-use crate::support::recording::{launches, read, report, row_of};
-use crate::support::run::{Record, Running};
-use crate::support::workloads::{Truth, directory, path, script, word};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
+use crate::support::workloads::directory;
 
 const ENOENT: i64 = 2;
 const EACCES: i64 = 13;

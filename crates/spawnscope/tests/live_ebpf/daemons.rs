@@ -6,10 +6,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::launches::{Launch, Launches};
-use crate::support::recording::{launches, report, row_of};
-use crate::support::run::{Record, await_some, spawnscope};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 /// A Python daemon that serves each request in a thread of its own, by running a program, as build
 /// daemons do.

@@ -5,9 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::support::needs::python;
-use crate::support::recording::{read, report};
-use crate::support::run::{Record, run};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 const CHECK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/dataset_check.py");
 

@@ -1,8 +1,7 @@
 //! Checks the output of `record` that documents show. The test `docs` compares reports, on a stored
 //! recording.
 
-use crate::support::run::Record;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 #[path = "../docs/shape.rs"]
 mod shape;

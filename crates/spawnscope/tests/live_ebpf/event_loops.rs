@@ -5,11 +5,8 @@
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::recording::{read, report, row_of};
-use crate::support::run::Record;
+use crate::support::prelude::*;
 use crate::support::workloads::build_go;
-use crate::support::{apply, live_test};
 
 /// A child that works for some milliseconds.
 const CHILD: &str = "for ((i = 0; i < 6000; i++)); do :; done";

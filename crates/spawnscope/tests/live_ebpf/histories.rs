@@ -10,11 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::recording::{launches, report};
-use crate::support::run::{Record, Running, await_some};
-use crate::support::workloads::{Truth, path};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 #[apply(live_test)]
 fn an_exec_by_a_thread_that_is_not_the_leader_stays_one_launch() {

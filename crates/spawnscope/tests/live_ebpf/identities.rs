@@ -5,9 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::run::{Finished, SPAWNSCOPE, run};
-use crate::support::texts::assert_contains;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 /// Runs spawnscope with these arguments from a copy of bash named `parent`, in a directory to which
 /// every user may write.

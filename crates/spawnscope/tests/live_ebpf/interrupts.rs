@@ -9,11 +9,8 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::support::prelude::*;
 use crate::support::pty::Session;
-use crate::support::recording::{launches, report, row_of};
-use crate::support::run::{Record, Running, await_some};
-use crate::support::workloads::word;
-use crate::support::{apply, live_test};
 
 const INTERRUPTED: i32 = 128 + 2;
 

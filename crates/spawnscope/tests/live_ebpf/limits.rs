@@ -5,9 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::support::needs::control_groups;
-use crate::support::run::Record;
-use crate::support::texts::assert_contains;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 #[apply(live_test)]
 fn a_limit_of_too_few_open_files_is_reported() {

@@ -8,12 +8,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 
-use crate::support::launches::Launch;
-use crate::support::recording::{launches, read, report};
-use crate::support::run::{Record, Running, SPAWNSCOPE, run};
-use crate::support::texts::assert_contains;
-use crate::support::workloads::{path, word};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 #[apply(live_test)]
 #[needs(MountNs)]

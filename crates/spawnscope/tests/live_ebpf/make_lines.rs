@@ -6,9 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::chains::{Shell, chain_of, labelled_chains};
-use crate::support::live_test;
-use crate::support::run::Record;
-use crate::support::workloads::word;
+use crate::support::prelude::*;
 
 live_test! {
     #[needs(Make)]

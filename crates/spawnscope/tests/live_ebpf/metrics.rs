@@ -7,10 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::support::needs::python;
-use crate::support::recording::report;
-use crate::support::run::{Record, Running, await_some, run, spawnscope};
-use crate::support::workloads::word;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 const CHECK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/metrics_check.py");
 

@@ -7,11 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::recording::launches;
-use crate::support::run::{Record, run};
-use crate::support::workloads::{Truth, script};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 /// The largest permitted time between the loader's last system call and the first constructor.
 const MAX_GAP_NS: i64 = 1_000_000;

@@ -5,9 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::support::chains::{chain_of, labelled_chains};
-use crate::support::run::{Record, run};
-use crate::support::workloads::word;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 const NODE: &str = "/usr/bin/node";
 

@@ -12,8 +12,8 @@ use spawnscope::owner::Owner;
 use tempfile::TempDir;
 
 use super::identities::run_below_in;
-use crate::support::run::Finished;
-use crate::support::{apply, live_test};
+
+use crate::support::prelude::*;
 
 const NOBODY: u32 = 65534;
 

@@ -8,10 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::recording::{read, report};
-use crate::support::run::{Finished, Record};
-use crate::support::texts::assert_contains;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 /// The time that the server takes to answer.
 const ANSWER_TIME: Duration = Duration::from_millis(150);

@@ -2,9 +2,7 @@
 //! expected chain of callers.
 
 use crate::support::chains::{Shell, chain_of, labelled_chains};
-use crate::support::live_test;
-use crate::support::run::Record;
-use crate::support::workloads::word;
+use crate::support::prelude::*;
 
 live_test! {
     #[needs(Perl)]

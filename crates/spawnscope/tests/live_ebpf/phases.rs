@@ -1,7 +1,7 @@
 //! Tests each phase with a workload that lengthens only that phase, by an amount that it prints.
 
 use crate::support::phases::{assert_only_this_phase_grows, assert_phase_grows, words};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 // `create` and `teardown` are slow: only gigabytes of pages make them longer than the noise of a
 // busy machine.

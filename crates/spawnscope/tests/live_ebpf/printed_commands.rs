@@ -5,9 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::recording::read;
-use crate::support::run::{Record, SPAWNSCOPE, run};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 /// A script with several findings, a line to select, and more commands than the table has rows.
 const SCRIPT: &str = "\

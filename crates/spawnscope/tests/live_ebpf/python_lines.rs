@@ -14,11 +14,9 @@ use spawnscope::analyze::Forest;
 use spawnscope::event::Language;
 use spawnscope::record::RecordingFile;
 
-use crate::support::attempts::{ok_if, with_growing_lengths};
+use crate::support::prelude::*;
 use crate::support::pythons::{Python, all_interpreters, interpreters, suite_interpreters};
-use crate::support::run::{Record, Running, run};
-use crate::support::workloads::{self, path, script};
-use crate::support::{apply, live_test};
+use crate::support::workloads;
 
 const SCRIPT: &str = "python_lines.py";
 /// More frames are not recorded.

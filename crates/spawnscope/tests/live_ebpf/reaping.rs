@@ -1,10 +1,7 @@
 //! When a process is reaped, and by which process: wait calls of every kind, children of another
 //! process, and children that are never reaped.
 
-use crate::support::recording::launches;
-use crate::support::run::Record;
-use crate::support::workloads::{Truth, path};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 #[apply(live_test)]
 fn every_way_to_reap_is_seen_when_it_happens() {

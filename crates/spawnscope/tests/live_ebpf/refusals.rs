@@ -4,12 +4,7 @@
 
 use std::process::Command;
 
-use crate::support::launches::Launches;
-use crate::support::recording::{launches, report};
-use crate::support::run::{Finished, Record, run};
-use crate::support::texts::assert_contains;
-use crate::support::workloads::word;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 const REFUSE: &str = "SPAWNSCOPE_EBPF_REFUSE";
 

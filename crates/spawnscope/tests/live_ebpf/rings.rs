@@ -6,11 +6,7 @@ use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
 
-use crate::support::launches::Launch;
-use crate::support::recording::{launches, report, row_of};
-use crate::support::run::{Record, Running, run};
-use crate::support::workloads::path;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 const KEEP_BYTES: u64 = 16_000_000;
 /// How many programs a storm launches.

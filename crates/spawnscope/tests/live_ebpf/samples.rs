@@ -3,11 +3,7 @@
 
 use spawnscope::record::reader::RecordingFile;
 
-use crate::support::attempts::{best_of_three, ok_if, with_growing_lengths};
-use crate::support::recording::{read, report};
-use crate::support::run::{Record, run, spawnscope};
-use crate::support::workloads::{path, word};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 /// Records the workload `sampled` with these arguments.
 fn record(flags: &[&str], words: &[&str]) -> Record {

@@ -7,11 +7,7 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::support::launches::Launch;
-use crate::support::recording::{launches, report, row_of};
-use crate::support::run::{Record, Running, await_some, run};
-use crate::support::workloads::{Truth, path, word};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 /// Starts a shell whose script prints its pid, and runs the program `$0`. Returns the shell, its
 /// pid and its standard input.

@@ -9,11 +9,8 @@ use serde_json::Value;
 use spawnscope::event::{Calibration, Constant};
 use spawnscope::record::RecordingFile;
 
-use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::recording::launches;
-use crate::support::run::Record;
-use crate::support::workloads::{self, Truth, path, word};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
+use crate::support::workloads;
 
 const CLOSES: i64 = 1009;
 /// The number of libraries that `needs_libraries` loads, including the C library.

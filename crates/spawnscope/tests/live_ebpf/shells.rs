@@ -5,11 +5,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::support::attempts::{ok_if, with_growing_lengths};
 use crate::support::chains::{chain_of, labelled_chains};
-use crate::support::run::Record;
-use crate::support::workloads::word;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 #[apply(live_test)]
 fn lines_are_right_when_the_parent_ends_at_once() {

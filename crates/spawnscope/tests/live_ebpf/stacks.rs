@@ -10,10 +10,8 @@ use spawnscope::analyze::model::frames::Frame;
 use spawnscope::analyze::model::tree::Forest;
 use spawnscope::record::reader::RecordingFile;
 
-use crate::support::recording::{read, report};
-use crate::support::run::{Record, run};
-use crate::support::workloads::{build_go, path, script, word};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
+use crate::support::workloads::build_go;
 
 /// One frame, as text that outlives the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]

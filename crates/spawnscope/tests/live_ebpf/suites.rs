@@ -5,10 +5,8 @@
 
 use crate::support::chains::{Shell, chain_of, labelled_chains};
 use crate::support::needs::KNOWN_MAKES;
+use crate::support::prelude::*;
 use crate::support::roots::Root;
-use crate::support::run::Record;
-use crate::support::workloads::word;
-use crate::support::{apply, live_test};
 use crate::{bash_lines, dash_lines, make_lines, perl_lines, zsh_lines};
 
 /// The latest version of bash whose arrays are known.

@@ -1,10 +1,8 @@
 //! An interactive command on a pseudo-terminal: the terminal belongs to the command, and its
 //! settings are not changed.
 
+use crate::support::prelude::*;
 use crate::support::pty::Session;
-use crate::support::run::Record;
-use crate::support::workloads::path;
-use crate::support::{apply, live_test};
 
 const ANSWER: &[u8] = b"\x1b[2K\rgot y\r\n";
 

@@ -3,10 +3,8 @@
 
 use std::process::Command;
 
+use crate::support::prelude::*;
 use crate::support::pty::Session;
-use crate::support::run::{SPAWNSCOPE, as_nobody, await_some, run, spawnscope};
-use crate::support::workloads::{path, word};
-use crate::support::{apply, live_test};
 
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";

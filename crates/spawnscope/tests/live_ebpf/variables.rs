@@ -3,9 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::recording::{contains, read};
-use crate::support::run::{Record, run};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 /// A Python script that sets variables as pytest does, and one with a secret. Its first argument is
 /// the size in bytes of a variable that makes the environment large.

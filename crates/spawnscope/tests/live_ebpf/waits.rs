@@ -3,12 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::launches::Launches;
-use crate::support::recording::{launches, report};
-use crate::support::run::Record;
-use crate::support::workloads::{Truth, path, word};
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 /// Numbers of system calls, as in an export.
 const READ: u64 = 0;

@@ -4,11 +4,7 @@
 
 use serde_json::Value;
 
-use crate::support::launches::{Launch, Launches};
-use crate::support::live_test;
-use crate::support::recording::{launches, read, report};
-use crate::support::run::{Record, run};
-use crate::support::workloads::{Truth, path};
+use crate::support::prelude::*;
 
 /// The calls in which `timed_waits` waits.
 const CALLS: &str = "poll ppoll select pselect epoll epoll_pwait futex condition semtimedop sigtimedwait mq_timedreceive \

@@ -5,8 +5,7 @@
 
 use crate::examination::Examination;
 use crate::scanned_directory::ScannedDirectory;
-use crate::support::run::run;
-use crate::support::{apply, live_test};
+use crate::support::prelude::*;
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]

@@ -7,7 +7,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::support::needs::scanner_daemons;
-use crate::support::run::SPAWNSCOPE;
+use crate::support::prelude::*;
 
 /// A directory for one scanner, by the name of the daemon that execs wait for.
 pub struct ScannedDirectory {

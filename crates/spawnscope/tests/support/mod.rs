@@ -17,6 +17,20 @@ pub mod run;
 pub mod texts;
 pub mod workloads;
 
+/// What most live tests use.
+#[allow(unused_imports, reason = "each suite uses a part")]
+pub mod prelude {
+    pub use super::attempts::{best_of_three, ok_if, rounds, with_growing_lengths};
+    pub use super::launches::{Launch, Launches, PHASES};
+    pub use super::recording::{advice, contains, launches, read, report, row_of};
+    pub use super::run::{
+        Finished, PublicDirectory, Record, Running, SPAWNSCOPE, as_nobody, await_some, run, spawnscope,
+    };
+    pub use super::texts::assert_contains;
+    pub use super::workloads::{Truth, path, script, word};
+    pub(crate) use super::{apply, live_test};
+}
+
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Duration;
