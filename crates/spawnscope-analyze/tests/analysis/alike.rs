@@ -1,11 +1,9 @@
 //! Similar siblings become one row if there are too many launches, and no launch is lost.
 
-use spawnscope_analyze::Forest;
 use spawnscope_analyze::sites::alike::{Rows, rows};
 use spawnscope_analyze::sites::callers::{Callers, Detail};
-use spawnscope_data::rows::Recording;
 
-use crate::builder::{Builder, ROOT, Spans};
+use crate::prelude::*;
 
 /// Builds a recording of a shell that alternately runs `sh -c gcc`, which runs `gcc`, and
 /// `dirname`.

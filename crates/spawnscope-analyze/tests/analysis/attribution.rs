@@ -3,12 +3,10 @@
 
 use proptest::prelude::*;
 use spawnscope_analyze::waits::attribution::{AttributedWaits, Parts, WaitTarget, WaitTargets};
-use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, Pid, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
-use crate::builder::{Builder, ROOT, Spans};
+use crate::prelude::*;
 use crate::recordings::{EMACS_WALL as WALL, attribution, emacs, object, with_git, woken_by};
-use crate::slices::{any_slice, created, ended, slice};
+use crate::slices::any_slice;
 
 proptest! {
     /// For any slices, the parts of a wait sum to the wait.
@@ -50,11 +48,8 @@ proptest! {
     }
 }
 
-const READ: u16 = 0;
 const VFORK: u16 = 58;
 const EXECVE: u16 = 59;
-const WAIT4: u16 = 61;
-const CLOCK_NANOSLEEP: u16 = 230;
 
 #[track_caller]
 fn only(recording: &Recording, slices: &[SliceRow]) -> AttributedWaits {

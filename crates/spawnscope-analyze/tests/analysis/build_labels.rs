@@ -2,11 +2,10 @@
 
 use spawnscope_analyze::sites::build_labels::{BuildLabel, BuildLabels};
 use spawnscope_analyze::sites::build_steps::name_by_steps;
-use spawnscope_analyze::{Forest, GroupBy, report};
-use spawnscope_data::event::{Language, LaunchId, Nanos};
+use spawnscope_analyze::{GroupBy, report};
 use spawnscope_data::rows::{BuildStep, EdgeRow};
 
-use crate::builder::{Builder, ROOT, Spans};
+use crate::prelude::*;
 
 /// Builds a recording of a build. Each program is given by its parent and its command line, which
 /// begins with its path.

@@ -3,13 +3,12 @@
 
 use spawnscope_analyze::sites::callers::{Callers, Detail};
 use spawnscope_analyze::sites::select::{SelectError, Selector};
-use spawnscope_analyze::{Forest, GroupBy, report};
-use spawnscope_data::event::{Language, LaunchId, Mechanism, Nanos};
+use spawnscope_analyze::{GroupBy, report};
 use spawnscope_data::rows::FrameRow;
 
-use crate::builder::{Builder, ROOT, Spans};
-use crate::recordings::{DIRNAME, MV, find, relocate, serial_unpacking, unpacking};
-use crate::serial::{Serial, advices, only};
+use crate::prelude::*;
+use crate::recordings::{MV, find, relocate, serial_unpacking, unpacking};
+use crate::serial::{advices, only};
 
 fn label_of(chain: impl FnOnce(&mut Builder) -> Vec<FrameRow>, detail: Detail) -> Option<String> {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);

@@ -2,20 +2,11 @@
 //! CPU until its child has left it, and a reap that did not block.
 
 use spawnscope_analyze::path::critical_path::CriticalPath;
-use spawnscope_analyze::predict::whatif::changes::Change;
-use spawnscope_analyze::predict::whatif::constants::Constants;
-use spawnscope_analyze::waits::attribution::attributed_waits;
-use spawnscope_analyze::{Forest, critical_path};
-use spawnscope_data::event::{LaunchId, LeftCpu, Mechanism, Nanos, ObjectKind, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
-use crate::builder::{Builder, ROOT, Spans};
+use crate::prelude::*;
 use crate::recordings::{lifetime, object, woken_by};
-use crate::serial::{READ, predict, timelines};
-use crate::slices::{created, ended, slice};
 
 const VFORK: u16 = 58;
-const WAIT4: u16 = 61;
 const MILLI: u64 = 1_000_000;
 const WALL: u64 = 10 * MILLI;
 const SH: LaunchId = LaunchId(2);

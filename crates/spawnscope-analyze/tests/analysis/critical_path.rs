@@ -2,17 +2,12 @@
 //! the wall for any slices.
 
 use proptest::prelude::*;
-use spawnscope_analyze::model::external_wait::ExternalWait;
-use spawnscope_analyze::model::phases::Phase;
+use spawnscope_analyze::CriticalPath;
 use spawnscope_analyze::path::critical_path::{Charge, stretches};
-use spawnscope_analyze::{CriticalPath, Forest, critical_path};
-use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
-use crate::builder::{Builder, ROOT, Spans};
+use crate::prelude::*;
 use crate::recordings::woken_by;
-use crate::serial::{READ, WAIT4, thread, timelines, timelines_with};
-use crate::slices::{any_slice, created, ended, slice};
+use crate::slices::any_slice;
 
 const WALL: u64 = 10_000_000;
 /// The time from the release of the command to its exec, as in the builder.

@@ -4,15 +4,13 @@ use proptest::prelude::*;
 use spawnscope_analyze::explain::advice::Owner;
 use spawnscope_analyze::explain::report::{is_consistent, waits_fit};
 use spawnscope_analyze::predict::dependence::{Dependence, culprit};
-use spawnscope_analyze::waits::attribution::attributed_waits;
-use spawnscope_analyze::{Causes, Forest, GroupBy, report_on};
-use spawnscope_data::event::{Language, LeftCpu, Nanos};
-use spawnscope_data::rows::{FrameRow, Recording, SliceRow};
+use spawnscope_analyze::{GroupBy, report_on};
+use spawnscope_data::rows::FrameRow;
 
 use crate::advice_chains::nested_scripts;
-use crate::builder::Spans;
+use crate::prelude::*;
 use crate::recordings::causes;
-use crate::serial::{CLOCK_NANOSLEEP, READ, Serial, advices, is_silent, only, timelines};
+use crate::serial::{advices, is_silent, only};
 
 /// How long each `git` sleeps.
 const SLEEP: u64 = 80_000_000;

@@ -2,12 +2,10 @@
 //! order of launches does not matter.
 
 use proptest::prelude::*;
-use spawnscope_analyze::Forest;
 use spawnscope_analyze::compare::diff::{ChangeKind, Condition, Diff, Grouping, Run, compare};
-use spawnscope_data::event::{Calibration, Constant, Language};
-use spawnscope_data::rows::{FrameRow, Recording};
+use spawnscope_data::rows::FrameRow;
 
-use crate::builder::{Builder, ROOT, Spans};
+use crate::prelude::*;
 
 /// A launch of a generated recording: the index of its program, the number in its argument, its
 /// line, and the number of failed execs.

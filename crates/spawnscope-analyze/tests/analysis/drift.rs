@@ -2,13 +2,9 @@
 //! growing parent.
 
 use proptest::prelude::*;
-use spawnscope_analyze::Forest;
 use spawnscope_analyze::explain::drift::{Drift, drifts};
-use spawnscope_analyze::model::phases::Phase;
-use spawnscope_data::event::Mechanism;
-use spawnscope_data::rows::Recording;
 
-use crate::builder::{Builder, ROOT, Spans};
+use crate::prelude::*;
 use crate::recordings::{storm, storm_of};
 
 proptest! {

@@ -1,13 +1,8 @@
 //! A shell that execs its last command: the earlier work of the shell is not part of the chain to
 //! that program.
 
-use spawnscope_analyze::predict::whatif::changes::Change;
-use spawnscope_data::event::{LaunchId, Nanos, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow};
-
-use crate::builder::Spans;
-use crate::serial::{Serial, advices, is_silent, only, predict};
-use crate::slices::{created, ended};
+use crate::prelude::*;
+use crate::serial::{advices, is_silent, only};
 
 const COUNT: u64 = 10;
 const MILLI: u64 = 1_000_000;

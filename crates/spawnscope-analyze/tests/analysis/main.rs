@@ -35,6 +35,7 @@ mod peers;
 mod phases;
 mod poll_loops;
 mod polling;
+mod prelude;
 mod recordings;
 mod replay;
 mod serial;

@@ -1,27 +1,17 @@
 //! Activity that is not over when the recording ends. Open waits keep their cause, time on a CPU is
 //! work, and time without evidence is unknown rather than work, launching or a sleep.
 
-use spawnscope_analyze::model::external_wait::ExternalWait;
-use spawnscope_analyze::model::phases::Phase;
-use spawnscope_analyze::predict::whatif::changes::Change;
-use spawnscope_analyze::waits::attribution::attributed_waits;
-use spawnscope_analyze::{Causes, CriticalPath, Forest};
-use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, ObjectKind, TaskId};
-use spawnscope_data::rows::{ObjectRef, ObjectRow, Recording, SliceRow, ThreadRow};
+use spawnscope_analyze::CriticalPath;
+use spawnscope_data::rows::{ObjectRef, ObjectRow, ThreadRow};
 
-use crate::builder::{Builder, ROOT, Spans};
+use crate::prelude::*;
 use crate::recordings::{SHELL_WALL as WALL, attribution, causes, open_wait, shell_with, sleeping_child};
-use crate::serial::{predict, thread, timelines_with};
-use crate::slices::{ended, slice};
 
 /// When the loader of the command ends, in nanoseconds, as in the builder.
 const LOADED: u64 = 720_000;
-const READ: u16 = 0;
 const POLL: u16 = 7;
-const WAIT4: u16 = 61;
 const WAITID: u16 = 247;
 const VFORK: u16 = 58;
-const CLOCK_NANOSLEEP: u16 = 230;
 /// The first argument of a wait4 for any child.
 const ANY: u64 = u32::MAX as u64;
 

@@ -2,22 +2,17 @@
 //! ptrace would have made. The causes are reconstructed, and the interval of each prediction must
 //! contain the prediction from the full recording.
 
-use spawnscope_analyze::model::external_wait::ExternalWait;
 use spawnscope_analyze::model::timeline::Timelines;
 use spawnscope_analyze::path::critical_path::critical_path;
 use spawnscope_analyze::predict::replay::{Parameters, Replay};
-use spawnscope_analyze::predict::whatif::changes::Change;
-use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_analyze::predict::whatif::{AppliedChange, Prediction, WhatIf};
 use spawnscope_analyze::waits::reconstruct::reconstruct;
-use spawnscope_analyze::{Causes, Forest};
-use spawnscope_data::event::{Calibration, Constant, LaunchId, LeftCpu, Mechanism, Missing, Nanos, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow, ThreadRow};
+use spawnscope_data::event::Missing;
+use spawnscope_data::rows::ThreadRow;
 
-use crate::builder::{ROOT, Spans};
-use crate::recordings::{DIRNAME, woken_by};
-use crate::serial::{BETWEEN, READ, SHELL, Serial, WAIT4, predict, thread, timelines, timelines_with};
-use crate::slices::{created, ended, slice};
+use crate::prelude::*;
+use crate::recordings::woken_by;
+use crate::serial::{BETWEEN, SHELL};
 
 /// How long the shell works alone.
 const WORK_OF_SHELL: u64 = 220_000_000;

@@ -1,10 +1,8 @@
 //! Failed execs that are folded into PATH searches.
 
-use spawnscope_analyze::Forest;
 use spawnscope_analyze::waits::failed_execs::{Attempts, Search, SearchEnd, attempts_of, failures};
-use spawnscope_data::event::Nanos;
 
-use crate::builder::{Builder, ROOT, Spans};
+use crate::prelude::*;
 use crate::recordings::failing;
 
 const USUAL_EXEC_NS: u64 = 180_000;

@@ -1,15 +1,10 @@
 //! Waits for internet sockets whose peer is a process of the same machine. An interrupt ends the
 //! waits, and the name of the peer is that of the listening process.
 
-use spawnscope_analyze::model::external_wait::ExternalWait;
 use spawnscope_analyze::waits::attribution::{WaitTarget, attributed_waits};
-use spawnscope_analyze::{Forest, critical_path};
-use spawnscope_data::event::{Nanos, ObjectKind, Pid};
-use spawnscope_data::rows::{ObjectRef, ObjectRow, PeerRow, Recording, SliceRow, WakerRow};
+use spawnscope_data::rows::{ObjectRef, ObjectRow, PeerRow};
 
-use crate::builder::Builder;
-use crate::serial::timelines;
-use crate::slices::{ended, slice};
+use crate::prelude::*;
 
 const WALL: u64 = 10_000_000;
 const WAITED: u64 = 3_000_000;

@@ -1,13 +1,10 @@
 //! Phases tile a launch, even with unknown boundaries.
 
 use proptest::prelude::*;
-use spawnscope_analyze::Forest;
 use spawnscope_analyze::model::launch::Outcome;
 use spawnscope_analyze::model::phases::{Phase, PhaseTimes};
-use spawnscope_data::event::Nanos;
-use spawnscope_data::rows::Recording;
 
-use crate::builder::{Builder, ROOT, Spans};
+use crate::prelude::*;
 
 fn phases_of(recording: &Recording, index: usize) -> PhaseTimes {
     Forest::build(recording).launches[index].phases.clone()

@@ -2,20 +2,13 @@
 //! loop does not sleep.
 
 use proptest::prelude::*;
-use spawnscope_analyze::Forest;
 use spawnscope_analyze::path::critical_path::critical_path;
 use spawnscope_analyze::path::spent::Spent;
 use spawnscope_analyze::predict::replay::{Parameters, Replay};
-use spawnscope_analyze::predict::whatif::changes::Change;
-use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_analyze::predict::whatif::{AppliedChange, Prediction, WhatIf};
-use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
-use crate::builder::{ROOT, Spans};
-use crate::recordings::DIRNAME;
-use crate::serial::{CLOCK_NANOSLEEP, SHELL, Serial, timelines, without};
-use crate::slices::{created, ended, slice};
+use crate::prelude::*;
+use crate::serial::{SHELL, without};
 
 const FUTEX: u16 = 202;
 const POLLING: u64 = 50;

@@ -2,21 +2,12 @@
 //! rounds.
 
 use proptest::prelude::*;
-use spawnscope_analyze::Forest;
-use spawnscope_analyze::model::external_wait::ExternalWait;
 use spawnscope_analyze::model::timeline::Timelines;
 use spawnscope_analyze::path::critical_path::critical_path;
 use spawnscope_analyze::predict::whatif::Prediction;
-use spawnscope_analyze::predict::whatif::changes::Change;
-use spawnscope_analyze::predict::whatif::constants::Constants;
-use spawnscope_analyze::waits::attribution::attributed_waits;
-use spawnscope_data::event::{LaunchId, Nanos, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
-use crate::builder::{Builder, ROOT, Spans};
-use crate::recordings::DIRNAME;
-use crate::serial::{BETWEEN, CLOCK_NANOSLEEP, Serial, WAIT4, predict, thread, timelines_with, without};
-use crate::slices::{created, ended, slice};
+use crate::prelude::*;
+use crate::serial::{BETWEEN, without};
 use crate::whatif::LAUNCH;
 
 const FUTEX: u16 = 202;

@@ -2,16 +2,13 @@
 //! damaged recording makes it hang or panic.
 
 use proptest::prelude::*;
+use spawnscope_analyze::Replay;
 use spawnscope_analyze::model::external_wait::{ExternalWait, ExternalWaitTimes};
 use spawnscope_analyze::predict::replay::machine::Machine;
 use spawnscope_analyze::predict::replay::{Parameters, critical_path_of};
-use spawnscope_analyze::{Forest, Replay, critical_path};
-use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
-use crate::builder::{Builder, ROOT, Spans};
-use crate::serial::{Serial, WAIT4, timelines};
-use crate::slices::{any_slice, created, ended, slice};
+use crate::prelude::*;
+use crate::slices::any_slice;
 
 fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> Replay {
     let forest = Forest::build(recording);

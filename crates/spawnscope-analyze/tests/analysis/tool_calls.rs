@@ -1,11 +1,9 @@
 //! Commands that are started through a shell again and again: their delay until their own exec, and
 //! its causes.
 
-use spawnscope_analyze::Forest;
 use spawnscope_analyze::explain::tool_calls::{Reason, ToolCalls, fixes, given_commands, tool_calls};
-use spawnscope_data::event::{Language, LaunchId, Nanos};
 
-use crate::builder::{Builder, ROOT, Spans};
+use crate::prelude::*;
 
 const MS: u64 = 1_000_000;
 

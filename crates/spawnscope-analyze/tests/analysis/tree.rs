@@ -1,13 +1,12 @@
 //! Launches as a forest: orphans, cycles, depth.
 
 use proptest::prelude::*;
+use spawnscope_analyze::Origin;
 use spawnscope_analyze::model::tree_view::{Line, TreeOptions, TreeView, with_ancestors};
 use spawnscope_analyze::sites::select::Selector;
-use spawnscope_analyze::{Forest, Origin};
-use spawnscope_data::event::{LaunchId, Nanos};
-use spawnscope_data::rows::Recording;
 
-use crate::builder::{Builder, ROOT, Spans, blank};
+use crate::builder::blank;
+use crate::prelude::*;
 
 /// Returns the launches in the order of the tree with their depths, and the number of orphans.
 fn walked(recording: &Recording) -> (Vec<(LaunchId, usize)>, usize) {

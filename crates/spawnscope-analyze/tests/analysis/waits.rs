@@ -1,13 +1,9 @@
 //! Waits of launches, from slices.
 
+use spawnscope_analyze::Waits;
 use spawnscope_analyze::model::timeline::{returned_at, woken_at};
-use spawnscope_analyze::{Forest, Waits};
-use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
-use spawnscope_data::rows::{SliceRow, WakerRow};
 
-use crate::builder::{Builder, ROOT, Spans};
-use crate::serial::{WAIT4, thread};
-use crate::slices::slice;
+use crate::prelude::*;
 
 fn wait(task: u64, off: u64, reason: LeftCpu, waker: Option<WakerRow>) -> SliceRow {
     SliceRow { on_span: None, reason, ..slice(task, off, off, [300, 200], WAIT4, waker) }

@@ -1,18 +1,7 @@
 //! Uncertain wakers. If the recorder could not tell whether a thread or an interrupt on its CPU
 //! ended a wait, the wait is attributed to no launch.
 
-use spawnscope_analyze::model::external_wait::ExternalWait;
-use spawnscope_analyze::predict::whatif::changes::Change;
-use spawnscope_analyze::predict::whatif::constants::Constants;
-use spawnscope_analyze::waits::attribution::attributed_waits;
-use spawnscope_analyze::{Forest, critical_path};
-use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
-
-use crate::builder::{Builder, ROOT, Spans};
-use crate::recordings::DIRNAME;
-use crate::serial::{READ, Serial, predict, timelines};
-use crate::slices::{created, ended, slice};
+use crate::prelude::*;
 use crate::whatif::LAUNCH;
 
 const WALL: u64 = 10_000_000;

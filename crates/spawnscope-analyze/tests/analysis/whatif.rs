@@ -4,17 +4,12 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use spawnscope_analyze::Forest;
-use spawnscope_analyze::predict::whatif::changes::Change;
-use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_analyze::predict::whatif::refill::Refill;
 use spawnscope_analyze::sites::select::Selector;
-use spawnscope_data::event::{Calibration, Constant, Language, LaunchId, Missing, Nanos};
-use spawnscope_data::rows::{Recording, SliceRow};
+use spawnscope_data::event::Missing;
 
-use crate::builder::Spans;
-use crate::recordings::DIRNAME;
-use crate::serial::{BETWEEN, READ, SHELL, Serial, WAIT4, predict};
+use crate::prelude::*;
+use crate::serial::{BETWEEN, SHELL};
 
 /// The wall time of a launch without the work of the shell before it, in nanoseconds.
 pub(crate) const LAUNCH: u64 = 1_150_000;

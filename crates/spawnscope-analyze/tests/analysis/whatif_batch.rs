@@ -1,14 +1,6 @@
 //! Predictions of batches: the start-up of a program is saved, its work is not.
 
-use spawnscope_analyze::predict::whatif::changes::Change;
-use spawnscope_analyze::predict::whatif::constants::Constants;
-use spawnscope_data::event::{LaunchId, Nanos, TaskId};
-use spawnscope_data::rows::WakerRow;
-
-use crate::builder::{ROOT, Spans};
-use crate::recordings::DIRNAME;
-use crate::serial::{Serial, WAIT4, predict};
-use crate::slices::{created, ended, slice};
+use crate::prelude::*;
 use crate::whatif::{LAUNCH, saved};
 
 #[test]

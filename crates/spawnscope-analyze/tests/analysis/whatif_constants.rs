@@ -1,14 +1,7 @@
 //! Predictions with constants of the machine: the time to identify the CPU, the overhead of
 //! recording, and the faults after a fork.
 
-use spawnscope_analyze::Forest;
-use spawnscope_analyze::predict::whatif::changes::Change;
-use spawnscope_analyze::predict::whatif::constants::Constants;
-use spawnscope_data::event::{Calibration, Constant, LaunchId};
-
-use crate::builder::{ROOT, Spans};
-use crate::recordings::DIRNAME;
-use crate::serial::{Serial, predict};
+use crate::prelude::*;
 use crate::whatif::{LAUNCH, dirnames, saved};
 
 #[test]

@@ -1,15 +1,9 @@
 //! Predictions in which the work of launches moves: into the parent, into one process, into
 //! parallel jobs, or into another program. Also which launches a selector selects in a `#!` script.
 
-use spawnscope_analyze::Forest;
-use spawnscope_analyze::predict::whatif::changes::Change;
 use spawnscope_analyze::sites::select::Selector;
-use spawnscope_data::event::{LaunchId, LeftCpu};
-use spawnscope_data::rows::{Recording, SliceRow};
 
-use crate::builder::Spans;
-use crate::recordings::DIRNAME;
-use crate::serial::{Serial, predict};
+use crate::prelude::*;
 
 #[test]
 fn work_done_in_process_keeps_no_launch() {

@@ -1,15 +1,12 @@
 //! Windows: what one process did in a span of time, explained as a recording of its own.
 
 use proptest::prelude::*;
+use spawnscope_analyze::SliceCollection;
 use spawnscope_analyze::model::slices::Slices;
 use spawnscope_analyze::model::window::{Part, WindowError, choose, episodes};
-use spawnscope_analyze::{Causes, Forest, SliceCollection};
-use spawnscope_data::event::{LaunchId, Nanos, Pid};
-use spawnscope_data::rows::{Origin, Recording, Scope, SliceRow};
+use spawnscope_data::rows::{Origin, Scope};
 
-use crate::builder::{ROOT, Spans};
-use crate::serial::{CLOCK_NANOSLEEP, Serial};
-use crate::slices::slice;
+use crate::prelude::*;
 
 const GIT: (&str, &[&str]) = ("/usr/bin/git", &["git", "status"]);
 /// The pause of a user between two commands, in nanoseconds.
