@@ -1,16 +1,13 @@
 //! Attributed waits in the report: which launches or programs were waited for, and on which object.
 
-use spawnscope::analyze::{GroupBy, report};
-use spawnscope::event::{LeftCpu, ObjectKind, Pid};
-use spawnscope::present::{json, table, text};
-use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
+use spawnscope::event::{LeftCpu, ObjectKind};
+use spawnscope::present::text;
+use spawnscope::record::reader::WakerRow;
 
-use crate::builder::{Builder, ROOT};
-use crate::printed::{running, whole_table};
+use crate::prelude::*;
 use crate::recordings::{attribution, object, with_git, woken_by};
-use crate::serial::{READ, WAIT4};
+use crate::serial::WAIT4;
 use crate::slices::slice;
-use crate::texts::assert_contains;
 
 const EXECVE: u16 = 59;
 

@@ -1,21 +1,17 @@
 //! Tests how the outputs show the call sites of launches.
 
 use serde_json::Value;
+use spawnscope::analyze::critical_path;
 use spawnscope::analyze::model::external_wait::ExternalWait;
 use spawnscope::analyze::path::flame::{FlameOptions, Stacking, Weight, flame};
 use spawnscope::analyze::sites::callers::{Callers, Detail};
 use spawnscope::analyze::sites::select::{SelectError, Selector};
-use spawnscope::analyze::{Forest, GroupBy, critical_path, report};
-use spawnscope::event::{Language, Nanos};
 use spawnscope::present::flame::folded;
-use spawnscope::present::json;
-use spawnscope::record::reader::{FrameRow, Recording};
+use spawnscope::record::reader::FrameRow;
 
-use crate::builder::{Builder, ROOT, Spans};
-use crate::printed::{launches_as_ndjson, table_of, whole_table};
+use crate::prelude::*;
+use crate::printed::launches_as_ndjson;
 use crate::recordings::{DIRNAME, MV, find, relocate, serial_unpacking, unpacking};
-use crate::serial::timelines;
-use crate::texts::assert_contains;
 
 /// Returns a recording of `sh -c SCRIPT`, as make runs a recipe, with a launch from each of these
 /// lines.

@@ -1,9 +1,7 @@
 //! Drifts in the report: launches become slower in the course of the recording.
 
-use crate::builder::Spans;
-use crate::printed::{by_command, table_of};
+use crate::prelude::*;
 use crate::recordings::storm;
-use crate::texts::assert_contains;
 
 #[test]
 fn a_drift_names_the_phase_that_rose_most() {

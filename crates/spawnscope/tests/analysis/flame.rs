@@ -3,16 +3,11 @@
 use proptest::prelude::*;
 use spawnscope::analyze::model::phases::Phase;
 use spawnscope::analyze::path::flame::{Flame, FlameError, FlameOptions, MAX_LEVELS, Stacking, Weight, flame};
-use spawnscope::analyze::{CriticalPath, Forest, critical_path};
-use spawnscope::event::{Language, LaunchId, Nanos};
+use spawnscope::analyze::{CriticalPath, critical_path};
 use spawnscope::present::flame::folded;
-use spawnscope::record::reader::{Recording, StackId};
+use spawnscope::record::reader::StackId;
 
-use crate::builder::{Builder, ROOT, Spans};
-use crate::printed::running;
-use crate::serial::{Serial, timelines};
-#[cfg(feature = "flame")]
-use crate::texts::assert_contains;
+use crate::prelude::*;
 
 const WALL: u64 = 100_000_000;
 const TREE: FlameOptions = FlameOptions { weight: Weight::Wall, stacking: Stacking::Tree, phase: None };

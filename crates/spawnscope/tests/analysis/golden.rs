@@ -2,13 +2,12 @@
 //! A missing golden file is a failure; SNAPSHOTS=overwrite writes all of them.
 
 use snapbox::IntoData;
-use spawnscope::analyze::{Forest, GroupBy, Origin, Waits, report};
-use spawnscope::event::{Language, LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, ObjectKind, Pid, TaskId};
-use spawnscope::present::{json, ndjson, table};
-use spawnscope::record::reader::{LaunchRow, ObjectRef, ObjectRow, Recording, SliceRow, WakerRow};
+use spawnscope::analyze::{Origin, Waits};
+use spawnscope::event::{LeftCpu, Loss, Mechanism, Missing, ObjectKind, TaskId};
+use spawnscope::present::ndjson;
+use spawnscope::record::reader::{LaunchRow, ObjectRef, ObjectRow, WakerRow};
 
-use crate::builder::{Builder, ROOT, Spans, blank};
-use crate::printed::{by_command, plain, styled_tree, table_of};
+use crate::prelude::*;
 
 /// Returns the recording of a shell script that unpacks files: launches in a loop, a PATH search, a
 /// chain of execs, forks, failures, lost events.

@@ -1,12 +1,9 @@
 //! Names and arguments that attack the reader's terminal or break the output format.
 
 use proptest::prelude::*;
-use spawnscope::analyze::{GroupBy, report};
-use spawnscope::present::{json, table};
-use spawnscope::record::reader::Recording;
 
-use crate::builder::{Builder, ROOT, Spans};
-use crate::printed::{launches_as_ndjson, plain, styled_tree};
+use crate::prelude::*;
+use crate::printed::launches_as_ndjson;
 
 pub(crate) fn recording_with(path: &[u8], argument: &[u8]) -> Recording {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);

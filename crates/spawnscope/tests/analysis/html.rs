@@ -11,14 +11,11 @@ use sha2::{Digest, Sha256};
 use spawnscope::analyze::path::flame::{FlameOptions, Stacking, Weight, flame};
 use spawnscope::analyze::path::groups::groups;
 use spawnscope::analyze::sites::callers::{Callers, Detail};
-use spawnscope::analyze::{Forest, GroupBy, report};
-use spawnscope::event::Language;
 use spawnscope::present::html::{Contents, render};
-use spawnscope::record::reader::Recording;
 
-use crate::builder::{Builder, ROOT, Spans};
 use crate::golden::{assert_golden, unpacking};
 use crate::hostile::recording_with;
+use crate::prelude::*;
 
 const MIB: usize = 1 << 20;
 

@@ -14,6 +14,7 @@ mod hostile;
 mod html;
 mod open_ends;
 mod path_search;
+mod prelude;
 mod printed;
 mod report;
 mod samples;

@@ -3,16 +3,13 @@
 use serde_json::Value;
 use spawnscope::analyze::predict::whatif::changes::Change;
 use spawnscope::analyze::predict::whatif::whatif_report::{RequestedChange, WhatIfError, whatif_report};
+use spawnscope::analyze::report_on;
 use spawnscope::analyze::sites::select::Selector;
-use spawnscope::analyze::{Forest, GroupBy, Report, report_on};
-use spawnscope::event::{Nanos, Pid};
 use spawnscope::present::{advice, verdict};
-use spawnscope::record::reader::{Recording, SliceRow};
 
-use crate::printed::{plain, whole_table};
+use crate::prelude::*;
 use crate::recordings::{SHELL_WALL as WALL, attribution, causes, open_wait, shell_with, sleeping_child};
-use crate::serial::{WAIT4, timelines};
-use crate::texts::{assert_contains, unwrapped};
+use crate::serial::WAIT4;
 
 const POLL: u16 = 7;
 /// The first argument of wait4 for a wait for any child (-1 as recorded).

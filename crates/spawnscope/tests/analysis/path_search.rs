@@ -1,13 +1,10 @@
 //! Tests how the outputs show failed execs.
 
 use serde_json::{Value, json};
-use spawnscope::analyze::Forest;
 use spawnscope::analyze::waits::failed_execs::failures;
-use spawnscope::present::json;
 
-use crate::printed::{by_command, plain, styled_tree, table_of};
+use crate::prelude::*;
 use crate::recordings::failing;
-use crate::texts::assert_contains;
 
 #[test]
 fn permission_denied_takes_precedence_over_a_missing_file() {

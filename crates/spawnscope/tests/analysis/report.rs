@@ -1,14 +1,11 @@
 //! Counts, names and groups of launches.
 
 use serde_json::Value;
+use spawnscope::analyze::Origin;
 use spawnscope::analyze::model::phases::Phase;
-use spawnscope::analyze::{GroupBy, Origin, Report, report};
-use spawnscope::event::{LaunchId, Loss, Missing, Nanos};
-use spawnscope::present::{json, table};
+use spawnscope::event::{Loss, Missing};
 
-use crate::builder::{Builder, ROOT, Spans, blank};
-use crate::printed::{by_command, plain, running, table_of, whole_table};
-use crate::texts::{assert_contains, unwrapped};
+use crate::prelude::*;
 
 const TRUE: Option<(&str, &[&str])> = Some(("/bin/true", &["true"]));
 

@@ -2,15 +2,14 @@
 //! box of the flame graph.
 
 use proptest::prelude::*;
-use spawnscope::analyze::Forest;
 use spawnscope::analyze::model::phases::Phase;
 use spawnscope::analyze::model::samples::{Sample, assign_phases};
 use spawnscope::analyze::path::flame::{FlameOptions, Stacking, Weight, sampled};
-use spawnscope::event::{Language, LaunchId, Nanos, Pid, TaskId};
+use spawnscope::event::TaskId;
 use spawnscope::present::flame::folded;
-use spawnscope::record::reader::{Origin, Recording, SampleRow, StackId, ThreadRow};
+use spawnscope::record::reader::{Origin, SampleRow, StackId, ThreadRow};
 
-use crate::builder::{Builder, ROOT, Spans, blank};
+use crate::prelude::*;
 
 const ON_CPU: FlameOptions = FlameOptions { weight: Weight::OnCpu, stacking: Stacking::Tree, phase: None };
 const THREAD: TaskId = TaskId(500);

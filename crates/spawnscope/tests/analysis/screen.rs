@@ -1,13 +1,9 @@
 //! The first screen: every program that its text names has a row, whatever the number of lines.
 
-use spawnscope::analyze::{GroupBy, Report};
-use spawnscope::event::{Language, Nanos};
 use spawnscope::present::{summary, text};
 
-use crate::builder::Spans;
-use crate::printed::{plain, report_with_causes};
-use crate::serial::{READ, Serial};
-use crate::texts::{assert_contains, unwrapped};
+use crate::prelude::*;
+use crate::printed::report_with_causes;
 
 /// Returns the report on a script that launches dirname 40 times at one line, and 30 other programs
 /// once. The advice names bash, which is the last of all programs.

@@ -6,17 +6,13 @@ use spawnscope::analyze::explain::advice::{Advice, AdviceList};
 use spawnscope::analyze::predict::whatif::changes::Change;
 use spawnscope::analyze::predict::whatif::whatif_report::{RequestedChange, WhatIfError, WhatIfReport, whatif_report};
 use spawnscope::analyze::sites::select::Selector;
-use spawnscope::analyze::{Forest, GroupBy, Report};
-use spawnscope::event::{Calibration, Constant, Language};
-use spawnscope::present::{advice, table, whatif};
-use spawnscope::record::reader::{Recording, SliceRow};
+use spawnscope::event::{Calibration, Constant};
+use spawnscope::present::{advice, whatif};
 use spawnscope::units;
 
-use crate::builder::{ROOT, Spans};
+use crate::prelude::*;
 use crate::printed::{plain, report_with_causes as report, whole_table};
 use crate::recordings::substitution_recording;
-use crate::serial::{READ, Serial, timelines};
-use crate::texts::{assert_contains, unwrapped};
 
 const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
 const WIDTHS: [usize; 4] = [40, 60, 80, 200];

@@ -1,10 +1,8 @@
 //! The tree of launches as text.
 
-use spawnscope::analyze::{Forest, Origin};
-use spawnscope::event::LaunchId;
+use spawnscope::analyze::Origin;
 
-use crate::builder::{Builder, ROOT, Spans, blank};
-use crate::printed::{plain, styled_tree};
+use crate::prelude::*;
 
 #[test]
 fn a_program_without_a_file_has_the_same_name_in_the_tree_and_in_the_report() {

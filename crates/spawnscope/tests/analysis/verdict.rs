@@ -1,16 +1,13 @@
 //! The first sentences of a report: the principal cause, the share of the wall that depends on a
 //! command, and the best fix that the user can make.
 
-use spawnscope::analyze::GroupBy;
-use spawnscope::event::{LeftCpu, Nanos};
+use spawnscope::event::LeftCpu;
 use spawnscope::present::{summary, verdict};
-use spawnscope::record::reader::{Recording, SliceRow};
 
-use crate::builder::Spans;
-use crate::printed::{plain, report_with_causes, running};
+use crate::prelude::*;
+use crate::printed::report_with_causes;
 use crate::recordings::serial_unpacking;
-use crate::serial::{CLOCK_NANOSLEEP, READ, Serial};
-use crate::texts::assert_contains;
+use crate::serial::CLOCK_NANOSLEEP;
 
 fn verdict_of(recorded: &(Recording, Vec<SliceRow>)) -> String {
     verdict::verdict(&report_with_causes(recorded, GroupBy::Command)).expect("a verdict")
