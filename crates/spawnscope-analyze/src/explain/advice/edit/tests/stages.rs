@@ -43,12 +43,7 @@ fn grep_counts_itself() {
     count(&line("grep -F of <x.c"), "n=$(grep -c -F of <x.c || :)");
     count(&format!("set -o pipefail 2>/dev/null || :\n{}", line("ls | grep x")), "n=$(ls | grep -c x)");
     for other in [
-        "grep x x.c",
-        "ls | grep -o x",
-        "ls | grep $p",
-        "ls | grep -e x",
-        "f | grep x",
-        "ls | grep x y",
+        "grep x x.c", "ls | grep -o x", "ls | grep $p", "ls | grep -e x", "f | grep x", "ls | grep x y",
         "{ ls; } | grep x",
     ] {
         let script = format!("f() {{ ls; }}\n{}", line(other));
