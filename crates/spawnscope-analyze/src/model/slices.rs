@@ -115,7 +115,7 @@ impl Slices {
     }
 
     // Inlined, so that the values that a caller does not use are not unpacked.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, index: u32) -> SliceRow {
         let packed = &self.packed[index as usize];
         match packed.kind() {
@@ -176,7 +176,7 @@ impl PackedSlice {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn row(self, others: &[(Pid, Option<TextId>)]) -> SliceRow {
         SliceRow {
             task: TaskId(u64::from(self.task)),
