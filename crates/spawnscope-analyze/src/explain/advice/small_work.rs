@@ -33,10 +33,11 @@ impl SmallWork {
     pub(crate) fn of(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> SmallWork {
         // A tracer that slowed launches may have slowed the system calls of the work even more.
         let slowdown = recording.info.slowed_by().map_or(1.0, |_| MAX_SLOWDOWN);
+        let lines = lines(forest);
         let judge = |work: &dyn Fn(usize) -> Option<Nanos>| {
             let shares =
                 forest.launches.iter().enumerate().map(|(index, launch)| share(launch, work(index)?, slowdown));
-            judge_by_line(forest, &shares.collect::<Vec<_>>())
+            judge_by_line(&lines, &shares.collect::<Vec<_>>())
         };
         let cpu_time = |index: usize| {
             let launch = &forest.launches[index];
@@ -64,20 +65,28 @@ fn share(launch: &Launch<'_>, work: Nanos, slowdown: f64) -> Option<f64> {
     Some(work.since(start_up).0 as f64 / slowdown / cost.max(1) as f64)
 }
 
+/// Returns the number of each launch's line.
+pub(super) fn lines(forest: &Forest<'_>) -> Vec<u32> {
+    let mut numbers = HashMap::new();
+    let number_of = |launch| {
+        let next = numbers.len() as u32;
+        *numbers.entry(line(launch)).or_insert(next)
+    };
+    forest.launches.iter().map(number_of).collect()
+}
+
 /// For each launch, whether its share is at most 1, or that of most launches of its line. Shares
 /// are multiples of the most that small work may take.
-pub(super) fn judge_by_line(forest: &Forest<'_>, shares: &[Option<f64>]) -> Vec<bool> {
-    let mut lines: HashMap<_, Vec<f64>> = HashMap::new();
-    for (launch, share) in forest.launches.iter().zip(shares) {
-        lines.entry(line(launch)).or_default().extend(share);
+pub(super) fn judge_by_line(lines: &[u32], shares: &[Option<f64>]) -> Vec<bool> {
+    let mut of_lines: Vec<Vec<f64>> = vec![Vec::new(); lines.iter().max().map_or(0, |last| *last as usize + 1)];
+    for (line, share) in lines.iter().zip(shares) {
+        of_lines[*line as usize].extend(share);
     }
-    let medians: HashMap<_, f64> =
-        lines.into_iter().filter_map(|(line, shares)| Some((line, median(shares)?))).collect();
-    let is_small = |(launch, share): (&Launch<'_>, &Option<f64>)| {
-        let of_line = medians.get(&line(launch)).copied().unwrap_or(f64::MAX);
-        share.is_some_and(|share| share <= 1.0 || share <= MAX_WORK && of_line <= 1.0)
+    let medians: Vec<f64> = of_lines.into_iter().map(|shares| median(shares).unwrap_or(f64::MAX)).collect();
+    let is_small = |(line, share): (&u32, &Option<f64>)| {
+        share.is_some_and(|share| share <= 1.0 || share <= MAX_WORK && medians[*line as usize] <= 1.0)
     };
-    forest.launches.iter().zip(shares).map(is_small).collect()
+    lines.iter().zip(shares).map(is_small).collect()
 }
 
 /// What launches of one line have in common: their parent's program, their own, and the call site.

@@ -7,7 +7,7 @@ use super::builtin::forks_for_programs;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{forks, name, time, times};
-use crate::explain::advice::small_work::judge_by_line;
+use crate::explain::advice::small_work::{judge_by_line, lines};
 use crate::explain::advice::thresholds::{longest_frequent_groups, work_time};
 use crate::model::launch::{Launch, NOT_FOUND};
 use crate::patterns::chains::is_in_version_manager;
@@ -32,7 +32,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let shares = (0..)
         .zip(&forest.launches)
         .map(|(index, launch)| is_candidate(index, launch).then(|| share_of_work(context, index as usize)).flatten());
-    let is_small = judge_by_line(forest, &shares.collect::<Vec<_>>());
+    let is_small = judge_by_line(&lines(forest), &shares.collect::<Vec<_>>());
     let mut by_parent: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
     for (index, launch) in (0..).zip(&forest.launches).filter(|(index, _)| is_small[*index as usize]) {
         // Only forks of shells. Worker processes of other programs do not exec either, but do real
