@@ -24,11 +24,13 @@ impl SharedLine {
     /// Compares the command lines as the parents wrote them. `None` if not all are known. Where
     /// some are longer, they differ.
     pub(super) fn of(context: &RuleContext<'_, '_>, all: &[u32]) -> Option<SharedLine> {
-        let mut lines = all.iter().map(|index| Some(as_written(context.launch(*index).execs.first()?)));
-        let mut words: Vec<Option<&[u8]>> = lines.next()??.into_iter().map(Some).collect();
+        let execs: Option<Vec<&Exec<'_>>> = all.iter().map(|index| context.launch(*index).execs.first()).collect();
+        let mut execs = execs?;
+        execs.dedup_by_key(|exec| exec.texts());
+        let lines: Vec<Vec<&[u8]>> = execs.into_iter().map(as_written).collect();
+        let mut words: Vec<Option<&[u8]>> = lines.first()?.iter().copied().map(Some).collect();
         let mut options: Vec<&[u8]> = words.iter().flatten().map(|word| option_of(word)).collect();
-        for line in lines {
-            let line = line?;
+        for line in &lines[1..] {
             options.resize(words.len().max(line.len()), b"");
             for (at, option) in options.iter_mut().enumerate() {
                 *option = line.get(at).filter(|word| option_of(word) == *option).map_or(&b""[..], |_| *option);
@@ -39,14 +41,10 @@ impl SharedLine {
             }
         }
         let is_flag = |(at, word): (usize, &&[u8])| words[at].is_none() && options[at].is_empty() && is_flag(word);
-        let differs_in_options = all.iter().filter_map(|index| context.launch(*index).execs.first()).any(|exec| {
-            let line = as_written(exec);
-            line.iter().enumerate().any(is_flag)
-        });
+        let differs_in_options = lines.iter().any(|line| line.iter().enumerate().any(is_flag));
         let program = context.launch(*all.first()?).command.name;
         let are_files = TAKES_MANY.contains(program)
-            || all.iter().all(|index| {
-                let line = context.launch(*index).execs.first().map(as_written).unwrap_or_default();
+            || lines.iter().all(|line| {
                 let mut own = line.iter().zip(&words).filter(|(_, shared)| shared.is_none());
                 own.all(|(word, _)| is_path(word))
             });
