@@ -166,6 +166,9 @@ fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     // By makefile and directory of make.
     let mut makefiles: BTreeMap<(&[u8], Option<&[u8]>), MakeRewrite> = BTreeMap::new();
     let forest = context.forest();
+    if !context.callers.have_language(Language::Make) {
+        return Vec::new();
+    }
     let of_make = launches.iter().filter_map(|index| {
         let mut above = std::iter::once(*index as usize).chain(forest.ancestors(*index as usize));
         above.find(|launch| Runtime::of_parent(forest, *launch as u32) == Runtime::Make).map(|launch| launch as u32)

@@ -153,6 +153,11 @@ impl Callers {
         self.requesters.iter().any(|requester| requester.call_site().is_some())
     }
 
+    /// Whether a call site is in this language.
+    pub(crate) fn have_language(&self, language: Language) -> bool {
+        self.call_sites.iter().any(|call_site| call_site.language == language)
+    }
+
     #[must_use]
     pub fn call_site_of(&self, launch: usize) -> Option<&CallSite> {
         self.number_of(launch).map(|number| self.call_site(number))
