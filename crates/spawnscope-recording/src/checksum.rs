@@ -37,13 +37,13 @@ impl RowHasher {
     }
 
     fn append_fixed(&mut self, kind: u8, bits: u64) {
-        self.bytes.push(kind);
-        self.bytes.extend_from_slice(&bits.to_le_bytes());
+        let mut value = [kind; 9];
+        value[1..].copy_from_slice(&bits.to_le_bytes());
+        self.bytes.extend_from_slice(&value);
     }
 
     fn append_bytes(&mut self, kind: u8, bytes: &[u8]) {
-        self.bytes.push(kind);
-        self.bytes.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        self.append_fixed(kind, bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
     }
 }

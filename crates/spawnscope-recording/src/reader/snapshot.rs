@@ -192,8 +192,8 @@ impl<'f> Snapshot<'f> {
         let known = table.columns.iter().filter(|column| column.since <= version).count();
         let (mut sum, mut hasher) = (TableSum::default(), RowHasher::default());
         self.each_stored(table, &tables::select(table, version), |rowid, row| {
-            let values: rusqlite::Result<Vec<ValueRef<'_>>> = (1..=known).map(|column| row.get_ref(column)).collect();
-            sum.add(hasher.hash(rowid, &values.map_err(|source| self.unreadable(source))?));
+            let values: Vec<ValueRef<'_>> = (1..=known).map(|column| row.get_ref_unwrap(column)).collect();
+            sum.add(hasher.hash(rowid, &values));
             Ok(())
         })?;
         Ok(sum)
@@ -346,7 +346,7 @@ impl<'f> Snapshot<'f> {
             let mut values = [ValueRef::Null; MAX_COLUMNS];
             let values = &mut values[..table.columns.len()];
             for (column, value) in values.iter_mut().enumerate() {
-                *value = row.get_ref(column + 1).map_err(|source| self.unreadable(source))?;
+                *value = row.get_ref_unwrap(column + 1);
             }
             if let Some(hasher) = &mut hasher {
                 // The columns of later versions, which come last, are not part of the checksum.
