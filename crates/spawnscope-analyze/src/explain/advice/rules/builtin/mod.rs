@@ -12,7 +12,7 @@ mod text;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
@@ -58,12 +58,16 @@ struct NeedlessLaunch {
 /// result.
 type Given = ([Option<TextId>; 3], Dialect, [bool; 3]);
 
-/// The replacements of all calls that were asked for.
+/// What is computed once for a recording.
 #[derive(Default)]
-pub(crate) struct Substitutes(Mutex<HashMap<Given, Option<Arc<Substitute>>>>);
+pub(crate) struct Substitutes {
+    /// The replacements of all calls that were asked for.
+    known: Mutex<HashMap<Given, Option<Arc<Substitute>>>>,
+    needless: OnceLock<Vec<NeedlessLaunch>>,
+}
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<NeedlessLaunch>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<&NeedlessLaunch>> = BTreeMap::new();
     for needless in find_needless(context) {
         let launch = context.launch(needless.launch);
         let kind = (launch.birth_command.name, launch.command.name);
@@ -80,23 +84,27 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-fn find_needless(context: &RuleContext<'_, '_>) -> impl Iterator<Item = NeedlessLaunch> {
-    (0..context.forest().launches.len()).flat_map(move |parent| {
-        let siblings = context.forest().children(parent);
-        (0..siblings.len()).filter_map(move |position| needless_at(context, siblings, position))
+/// Returns all launches that a shell can replace.
+fn find_needless<'g>(context: &RuleContext<'g, '_>) -> &'g [NeedlessLaunch] {
+    let Some(Substitutes { needless, .. }) = context.substitutes.downcast_ref() else { return &[] };
+    needless.get_or_init(|| {
+        let forest = context.forest();
+        let siblings = (0..forest.launches.len()).map(|parent| forest.children(parent));
+        let all = siblings.flat_map(|siblings| (0..siblings.len()).map(move |position| (siblings, position)));
+        all.filter_map(|(siblings, position)| needless_at(context, siblings, position)).collect()
     })
 }
 
 /// Returns the shell forks that exist only for launches that this rule finds.
 pub(super) fn forks_for_programs(context: &RuleContext<'_, '_>) -> HashSet<u32> {
-    find_needless(context).flat_map(|needless| needless.forks).collect()
+    find_needless(context).iter().flat_map(|needless| &needless.forks).copied().collect()
 }
 
 /// Returns the lines of a fix for some of the launches. Empty if none can be replaced exactly.
 pub(in crate::explain::advice) fn fix_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<String> {
-    let at = |launch: &u32| context.forest().siblings(*launch as usize);
-    let needless = launches.iter().filter_map(|launch| at(launch).and_then(|(all, at)| needless_at(context, all, at)));
-    let needless: Vec<NeedlessLaunch> = needless.collect();
+    let launches: HashSet<u32> = launches.iter().copied().collect();
+    let all = find_needless(context).iter();
+    let needless: Vec<&NeedlessLaunch> = all.filter(|each| launches.contains(&each.launch)).collect();
     if needless.is_empty() { Vec::new() } else { instructions(&forms_of(&needless)) }
 }
 
@@ -156,8 +164,8 @@ pub(in crate::explain::advice) fn replaces(context: &RuleContext<'_, '_>, index:
 fn substitute_of(context: &RuleContext<'_, '_>, index: usize, given: [bool; 3]) -> Option<Arc<Substitute>> {
     let [exec] = &context.forest().launches[index].execs[..] else { return None };
     let key = (exec.texts(), Dialect::of_parent(context.forest(), index)?, given);
-    let Substitutes(all) = context.substitutes.downcast_ref()?;
-    let known = || all.lock().unwrap_or_else(PoisonError::into_inner);
+    let Substitutes { known, .. } = context.substitutes.downcast_ref()?;
+    let known = || known.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known().get(&key).filter(|_| !exec.argv_cut) {
         return known.clone();
     }
@@ -218,7 +226,7 @@ fn finding(
     context: &RuleContext<'_, '_>,
     (parent, program): (&[u8], &[u8]),
     all: Vec<u32>,
-    needless: &[NeedlessLaunch],
+    needless: &[&NeedlessLaunch],
 ) -> Option<Finding> {
     let changes = changes_to_replay(needless);
     if changes.iter().map(|fix| fix.launches.len()).sum::<usize>() < MIN_REPETITIONS {
@@ -238,7 +246,7 @@ fn finding(
 }
 
 /// Returns the different calls of a program and their replacements, the most frequent first.
-fn forms_of(needless: &[NeedlessLaunch]) -> Vec<(&Substitute, usize)> {
+fn forms_of<'n>(needless: &[&'n NeedlessLaunch]) -> Vec<(&'n Substitute, usize)> {
     let mut forms: BTreeMap<&Substitute, usize> = BTreeMap::new();
     for each in needless {
         *forms.entry(&each.substitute).or_default() += 1;
@@ -267,7 +275,7 @@ fn limits(forms: &[(&Substitute, usize)]) -> String {
     limits.join("; ")
 }
 
-fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[NeedlessLaunch]) -> Vec<String> {
+fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[&NeedlessLaunch]) -> Vec<String> {
     let spent = context.spent_on(all);
     let taxes = all.iter().filter_map(|index| context.launch(*index).tax());
     let mut evidence = vec![format!(
@@ -299,7 +307,7 @@ fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {
 }
 
 /// Returns the changes to replay: the removal of launches, and programs that become builtins.
-fn changes_to_replay(needless: &[NeedlessLaunch]) -> Vec<AppliedChange> {
+fn changes_to_replay(needless: &[&NeedlessLaunch]) -> Vec<AppliedChange> {
     let (mut removed, mut builtin) = (Vec::new(), Vec::new());
     for each in needless {
         match each.substitute.effect {
