@@ -3,6 +3,7 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
+use crate::model::launch::Command;
 use crate::model::tree::Forest;
 use crate::sites::callers::{CallSite, Callers, Detail};
 
@@ -133,10 +134,11 @@ impl Term {
                 call_site.is_some_and(|call_site| pattern.holds(call_site.file.as_deref(), call_site.line))
             }
             Term::Program(glob) => {
-                matches(glob, &launch.command.label())
+                let Command { name, forked } = *launch.command;
+                !forked && matches(glob, name)
+                    || forked && matches(glob, &launch.command.label())
                     || launch.execs.iter().any(|exec| matches(glob, exec.file_name()))
-                    || (launch.command.forked
-                        && matches(glob, &[b"(", program_of_parent(forest, index), b")"].concat()))
+                    || (forked && matches(glob, &[b"(", program_of_parent(forest, index), b")"].concat()))
             }
             Term::Argv(glob) => launch.execs.iter().any(|exec| {
                 let argv: Vec<&[u8]> = exec.arguments().collect();
