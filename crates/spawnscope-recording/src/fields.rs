@@ -20,19 +20,22 @@ pub(super) struct BadValue {
 /// written them.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
-    ids: Vec<i64>,
+    /// Number of ids, from the first one, that are 1, 2, 3 and so on, as our recorder numbers rows.
+    numbered: usize,
+    others: Vec<i64>,
 }
 
 impl Ids {
     /// Indexes ids, which must ascend.
-    pub(super) fn new(ids: Vec<i64>) -> Self {
-        Ids { ids }
+    pub(super) fn new(mut ids: Vec<i64>) -> Self {
+        let numbered = ids.iter().zip(1..).take_while(|(id, number)| *id == number).count();
+        Ids { numbered, others: ids.split_off(numbered) }
     }
 
     pub(super) fn index_of(&self, id: i64) -> Option<usize> {
-        // Our recorder uses ids from 1 on without gaps, so this guess is usually right.
-        let guess = usize::try_from(id).ok()?.checked_sub(1)?;
-        if self.ids.get(guess) == Some(&id) { Some(guess) } else { self.ids.binary_search(&id).ok() }
+        let index = usize::try_from(id).ok()?.checked_sub(1)?;
+        let of_others = || self.others.binary_search(&id).ok().map(|index| self.numbered + index);
+        if index < self.numbered { Some(index) } else { of_others() }
     }
 }
 

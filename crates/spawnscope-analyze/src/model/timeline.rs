@@ -71,8 +71,10 @@ pub struct Timelines {
 /// Maps task ids of the recording to thread indices.
 #[derive(Clone, Debug)]
 pub(crate) struct Tasks {
-    /// Task ids of the first threads, in the order of the launches. The first thread has the id of
-    /// its launch. Ascending.
+    /// Number of launches, from the first one, whose ids are 1, 2, 3 and so on, as the recorder
+    /// numbers them. The first thread has the id of its launch.
+    numbered: usize,
+    /// Task ids of the first threads of all other launches, ascending.
     first_threads: Vec<TaskId>,
     /// All other threads, ascending.
     others: Vec<(TaskId, ThreadIndex)>,
@@ -81,17 +83,18 @@ pub(crate) struct Tasks {
 impl Tasks {
     pub(crate) fn new(forest: &Forest<'_>, mut others: Vec<(TaskId, ThreadIndex)>) -> Tasks {
         others.sort_unstable();
-        Tasks { first_threads: forest.launches.iter().map(|launch| TaskId(launch.id.0)).collect(), others }
+        let numbered = forest.launches.iter().zip(1..).take_while(|(launch, number)| launch.id.0 == *number).count();
+        let first_threads = forest.launches[numbered..].iter().map(|launch| TaskId(launch.id.0)).collect();
+        Tasks { numbered, first_threads, others }
     }
 
     pub(crate) fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
-        // The recorder numbers threads from 1 with few gaps, so this guess is often right.
-        let guess = usize::try_from(task.0).ok()?.wrapping_sub(1);
-        if self.first_threads.get(guess) == Some(&task) {
-            return Some(guess as ThreadIndex);
+        let index = usize::try_from(task.0).ok()?.wrapping_sub(1);
+        if index < self.numbered {
+            return Some(index as ThreadIndex);
         }
         if let Ok(index) = self.first_threads.binary_search(&task) {
-            return Some(index as ThreadIndex);
+            return Some((self.numbered + index) as ThreadIndex);
         }
         let index = self.others.partition_point(|(other, _)| *other < task);
         let found = self.others.get(index).filter(|(other, _)| *other == task);
