@@ -38,9 +38,7 @@ const MAX_SIBLINGS: usize = 5_000;
 /// waited for something else.
 pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
     let sleep = sleep as usize;
-    let parent = forest.parent(sleep)?;
-    let siblings = forest.children(parent);
-    let position = siblings.iter().position(|sibling| *sibling == sleep)?;
+    let (siblings, position) = forest.siblings(sleep)?;
     if siblings.len() > MAX_SIBLINGS {
         return None;
     }
