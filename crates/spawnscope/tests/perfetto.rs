@@ -22,7 +22,7 @@ use slices::{created, ended, slice};
 use spawnscope::analyze::path::critical_path::stretches;
 use spawnscope::analyze::predict::replay::Parameters;
 use spawnscope::analyze::waits::attribution::waits_of_parents;
-use spawnscope::analyze::{Causes, Forest, GroupBy, SliceCollection, report_on};
+use spawnscope::analyze::{Causes, Forest, GroupBy, SliceCollection, Slices, report_on};
 use spawnscope::event::{Language, LaunchId, Nanos, Pid, TaskId};
 use spawnscope::present::perfetto::{self, Contents};
 use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
@@ -39,9 +39,9 @@ fn main() -> std::process::ExitCode {
 /// Returns the trace of a recording, and the length of the critical path in its report.
 fn trace_of(recording: &Recording, slices: &[SliceRow]) -> (Vec<u8>, Nanos) {
     let forest = Forest::build(recording);
-    let mut collection = SliceCollection::new(&forest, &[]);
-    slices.iter().for_each(|slice| collection.push(*slice));
-    let timelines = collection.finish();
+    let mut all = Slices::default();
+    slices.iter().for_each(|slice| all.push(*slice));
+    let timelines = SliceCollection::new(&forest, &[]).finish(all);
     let causes = Causes::find(recording, &forest, &timelines);
     let report = report_on(recording, &forest, causes.as_ref(), GroupBy::Command);
     let wall = Parameters::of(recording).unwrap().wall;

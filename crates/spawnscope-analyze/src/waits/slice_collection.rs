@@ -1,7 +1,7 @@
-//! Collects slices as they are read from a recording. When all have been read, groups them into
-//! timelines, and rewrites the waits for processes that listened at the other end of internet
-//! sockets: a thread that waits for such a socket is woken in an interrupt, so the waker is
-//! unknown. If the peer is a process on the same machine, the wait was for that process.
+//! Groups the slices of a recording into timelines, and rewrites the waits for processes that
+//! listened at the other end of internet sockets: a thread that waits for such a socket is woken in
+//! an interrupt, so the waker is unknown. If the peer is a process on the same machine, the wait
+//! was for that process.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -25,7 +25,6 @@ use spawnscope_data::rows::{Recording, SliceRow, TextId, ThreadRow, WakerRow};
 pub struct SliceCollection {
     threads: Vec<Thread>,
     tasks: Tasks,
-    slices: Slices,
     /// For each launch, whether it was alive when the recording ended.
     is_alive: Vec<bool>,
     /// For each launch, when its exit started.
@@ -34,8 +33,6 @@ pub struct SliceCollection {
     reaps: Reaps,
     peers: HashMap<usize, WakerRow>,
     kernel_workers: HashSet<TextId>,
-    /// The threads with waits that a timer or a kernel worker ended. Few threads have any.
-    unexplained: BTreeSet<TaskId>,
 }
 
 impl SliceCollection {
@@ -63,40 +60,26 @@ impl SliceCollection {
         SliceCollection {
             threads,
             tasks,
-            slices: Slices::default(),
             is_alive: forest.launches.iter().map(Launch::is_unfinished).collect(),
             exits: forest.launches.iter().map(|launch| launch.instants.exit).collect(),
             open_waits: OpenWaits::new(forest),
             reaps: Reaps::new(forest),
             peers: peers(forest.recording()),
             kernel_workers: forest.recording().texts.starting_with(terminals::WORKER_PREFIX).collect(),
-            unexplained: BTreeSet::new(),
         }
-    }
-
-    /// Adds a slice. Slices of unrecorded threads are ignored.
-    pub fn push(&mut self, slice: SliceRow) {
-        if self.is_unexplained(&slice) {
-            self.unexplained.insert(slice.task);
-        }
-        self.slices.push(slice);
-    }
-
-    fn is_unexplained(&self, slice: &SliceRow) -> bool {
-        poll_loops::is_nap(slice) || terminals::is_by_worker(slice, &self.kernel_workers)
-    }
-
-    pub fn with_slices(self, slices: Slices) -> SliceCollection {
-        let unexplained = slices.rows().filter(|slice| self.is_unexplained(slice)).map(|slice| slice.task).collect();
-        SliceCollection { slices, unexplained, ..self }
     }
 
     /// Groups the slices by thread and time, and finds what threads really waited for in open
-    /// waits, in some waits for a CPU, and in waits that their own process ended.
-    pub fn finish(self) -> Timelines {
-        let mut timelines = Timelines::new(self.threads, self.tasks, self.slices, self.is_alive);
+    /// waits, in some waits for a CPU, and in waits that their own process ended. Slices of
+    /// unrecorded threads are ignored.
+    pub fn finish(self, slices: Slices) -> Timelines {
+        let mut timelines = Timelines::new(self.threads, self.tasks, slices, self.is_alive);
+        let is_unexplained =
+            |slice| poll_loops::is_nap(&slice) || terminals::is_by_worker(&slice, &self.kernel_workers);
+        // The threads with waits that a timer or a kernel worker ended. Few threads have any.
+        let threads = 0..timelines.threads.len() as ThreadIndex;
         let unexplained: BTreeSet<ThreadIndex> =
-            self.unexplained.iter().filter_map(|task| timelines.thread(*task)).collect();
+            threads.filter(|thread| timelines.slices(*thread).iter().any(is_unexplained)).collect();
         rewrite_waits(&mut timelines, &self.peers);
         terminals::rewrite_waits(&mut timelines, &unexplained, &self.kernel_workers);
         child_waits::rewrite_waits(&mut timelines, &self.reaps);

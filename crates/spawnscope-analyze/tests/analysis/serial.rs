@@ -6,7 +6,7 @@ use spawnscope_analyze::predict::replay::{Parameters, Replay};
 use spawnscope_analyze::predict::whatif::changes::Change;
 use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_analyze::predict::whatif::{AppliedChange, Prediction, Takeover, WhatIf};
-use spawnscope_analyze::{Causes, Forest, SliceCollection, critical_path};
+use spawnscope_analyze::{Causes, Forest, SliceCollection, Slices, critical_path};
 use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
 
@@ -154,9 +154,9 @@ pub(crate) fn thread(task: u64, launch: LaunchId, created: u64) -> ThreadRow {
 
 /// Returns the timelines of a recording in which processes have further threads.
 pub(crate) fn timelines_with(forest: &Forest<'_>, slices: &[SliceRow], threads: &[ThreadRow]) -> Timelines {
-    let mut collection = SliceCollection::new(forest, threads);
-    slices.iter().for_each(|slice| collection.push(*slice));
-    collection.finish()
+    let mut all = Slices::default();
+    slices.iter().for_each(|slice| all.push(*slice));
+    SliceCollection::new(forest, threads).finish(all)
 }
 
 /// Returns the advice on a recording.

@@ -53,7 +53,7 @@ fn explain(
         all = window.cut_slices(&all);
     }
     let forest = Forest::build(&recording);
-    let timelines = SliceCollection::new(&forest, &[]).with_slices(all).finish();
+    let timelines = SliceCollection::new(&forest, &[]).finish(all);
     let causes = Causes::find(&recording, &forest, &timelines);
     Ok((recording, causes))
 }

@@ -119,7 +119,7 @@ pub fn with_timelines_of<T>(
         analyze(Input {
             recording: &recording,
             forest: &forest,
-            timelines: &reconstruct(&recording, &forest, &threads, collection.with_slices(slices).finish()),
+            timelines: &reconstruct(&recording, &forest, &threads, collection.finish(slices)),
             contradictions,
             window: window.map(|window| window.title().clone()),
         })
