@@ -12,7 +12,7 @@ for (const view of [
 ]) {
   test(`${view.width} pixels, ${view.colorScheme}: opens without messages, fits, and axe finds nothing serious`, () =>
     open(difference, view, async (page) => {
-      assert.match(await page.textContent("#verdict"), /dirname 10 -> 0 at relocate\.sh:5/);
+      assert.match(await page.textContent("#verdict"), /dirname 10 -> 0 launches at relocate\.sh:5/);
       const widths = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
       assert.ok(widths[0] <= widths[1], `${widths}`);
       const found = await page.evaluate(`${axe.source}; axe.run(document)`);
