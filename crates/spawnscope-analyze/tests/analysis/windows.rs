@@ -136,9 +136,9 @@ proptest! {
         let (_, causes) = explain(&machine, part).unwrap();
         let causes = causes.unwrap();
         prop_assert_eq!(causes.path.sum(), Nanos(to - from));
-        // A span may begin and end inside a launch. The error from cutting a launch is at most 200
+        // A span may begin and end inside a launch. The error from cutting a launch is at most 300
         // us, however short the span is.
         let error = causes.replay_error.abs() * (to - from) as f64;
-        prop_assert!(error < 0.02 * (to - from) as f64 + 200e3, "{error} ns of {}", to - from);
+        prop_assert!(error < 0.02 * (to - from) as f64 + 300e3, "{error} ns of {}", to - from);
     }
 }
