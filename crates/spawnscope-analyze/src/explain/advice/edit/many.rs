@@ -21,6 +21,7 @@ use crate::patterns::script::{Kind, Part, Redirection, Script, Word, identifiers
 
 /// Longer lists of arguments might not fit into one call.
 const MAX_BYTES: usize = 100_000;
+const TOO_LONG: &str = "the words might not fit into one call";
 const DROPPED_BY_READ: &str =
     "xargs keeps what `read` drops: a last line without a newline and, without `IFS=` and -r, blanks and backslashes";
 
@@ -28,17 +29,20 @@ const DROPPED_BY_READ: &str =
 pub(super) fn many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     check_many(call)?;
     let loops = loops_around(call);
-    if call.rewrite.calls.iter().flatten().map(|argument| argument.len() + 9).sum::<usize>() > MAX_BYTES {
-        let refusal = || EditRefusal("the words might not fit into one call".to_owned());
-        // One process reads any number of pairs.
-        let around = loops.first().filter(|_| !is_question(call)).ok_or_else(refusal)?;
-        let statement = statement_at(call.script, call.command)?;
-        return pairs::pairs(call, around, &statement).map_err(|_| refusal());
+    let is_long = call.rewrite.calls.iter().flatten().map(|argument| argument.len() + 9).sum::<usize>() > MAX_BYTES;
+    match (is_question(call), is_long) {
+        (true, true) => refuse(TOO_LONG),
+        (true, false) => answers::of_one_call(call, &loops),
+        (false, true) => Ok(limited(of_many_words(call, &loops)?, &[FAILS_TOGETHER])),
+        (false, false) => Ok(limited(of_actions(call, &loops)?, &[FAILS_TOGETHER])),
     }
-    if is_question(call) {
-        return answers::of_one_call(call, &loops);
-    }
-    of_actions(call, &loops).map(|splices| limited(splices, &[FAILS_TOGETHER]))
+}
+
+/// Passes more words than fit into one call to one process, which reads any number of pairs.
+fn of_many_words(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Result<Vec<Splice>, EditRefusal> {
+    let refusal = || EditRefusal(TOO_LONG.to_owned());
+    let around = loops.first().ok_or_else(refusal)?;
+    pairs::pairs(call, around, &statement_at(call.script, call.command)?).map_err(|_| refusal())
 }
 
 /// Replaces calls of which nothing uses the answers.

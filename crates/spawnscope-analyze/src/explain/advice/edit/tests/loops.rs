@@ -29,9 +29,9 @@ fn one_process_handles_pairs_of_names() {
     many("ln", &["-s", "/d/plain", "../-plain"], links, "symlink($f[0], $f[1])");
     let long = "x".repeat(100_000);
     let loop_of_moves = "for f in *; do mv \"$f\" \"$f.old\"; done";
-    Calls::of("mv", &[&[&long, &format!("{long}.old")]], Form::Many)
-        .edit(1, loop_of_moves)
-        .expect("a pipe has room for all");
+    let of_long = Calls::of("mv", &[&[&long, &format!("{long}.old")]], Form::Many);
+    of_long.edit(1, loop_of_moves).expect("a pipe has room for all");
+    assert_eq!(of_long.limits(loop_of_moves).len(), 1, "as with short words");
     for other in [
         "for f in *; do mv -i \"$f\" \"$f.old\"; done",
         "for f in *; do mv \"$f\" \"$f.old\" || exit; done",
