@@ -1,7 +1,8 @@
 //! Checks rules of the source tree that Cargo does not check: what `present` imports, which files
 //! print, lengths of files and lines, file headers, plain words, no paths of a particular machine,
-//! and that the tests in attacks.md exist. A rule is a function that returns the violations in a
-//! file. Each rule is tried on wrong text first, then on every tracked file.
+//! and that the tests exist which attacks.md and the kernel matrix name. A rule is a function that
+//! returns the violations in a file. Each rule is tried on wrong text first, then on every tracked
+//! file.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -440,11 +441,27 @@ fn each_test_that_the_list_of_attacks_names_exists() {
     assert!((1..=15).all(|point| points.contains(&point)), "{points:?}");
     let names = names_of_tests(&list);
     assert!(names.len() > 40, "names are found");
+    assert_tests_exist(&names);
+}
+
+#[track_caller]
+fn assert_tests_exist(names: &[&str]) {
     let files = tracked();
     let code: Vec<&str> =
         files.iter().filter(|(path, _)| suffix(path) == "rs").map(|(_, text)| text.as_str()).collect();
     let missing: Vec<_> = names.iter().filter(|name| !has_test(name, code.iter().copied())).collect();
     assert_eq!(missing, Vec::<&&str>::new());
+}
+
+/// The kernel matrix runs for minutes before it would refuse a name.
+#[test]
+fn each_test_of_the_kernel_matrix_exists() {
+    let battery = fs::read_to_string(root().join("scripts/kernel-matrix/battery")).unwrap();
+    let rows = battery.lines().filter(|line| !line.starts_with('#'));
+    let tests = rows.filter_map(|row| row.split('\t').nth(1)?.rsplit(':').next());
+    let names: Vec<&str> = tests.collect();
+    assert!(names.len() > 20, "{names:?}");
+    assert_tests_exist(&names);
 }
 
 /// Published packages do not contain the licence files of the workspace's directory, so each crate
