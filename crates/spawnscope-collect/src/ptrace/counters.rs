@@ -39,14 +39,12 @@ pub(super) fn are_counted() -> bool {
     own.and_then(|own| read_counters(&own)).is_some_and(|counters| counters.arrivals > 0)
 }
 
-/// Returns how long the first thread of a process has waited for a CPU so far. `schedstat`: the
-/// file with its counters, if it is open.
-pub(super) fn time_in_run_queue(process: Pid, schedstat: Option<&File>) -> Option<Nanos> {
-    let counters = match schedstat {
+/// Reads the counters of the first thread of a process. `schedstat`: their file, if it is open.
+pub(super) fn counters_of(process: Pid, schedstat: Option<&File>) -> Option<Counters> {
+    match schedstat {
         Some(schedstat) => read_counters(schedstat),
         None => read_counters(&open_schedstat(process)?),
-    };
-    Some(Nanos(counters?.delayed))
+    }
 }
 
 pub(super) fn open_schedstat(process: Pid) -> Option<File> {

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use spawnscope_data::event::{Nanos, Pid};
 
-use super::counters::{Counters, open_schedstat, read_counters};
+use super::counters::{Counters, counters_of, open_schedstat, read_counters};
 
 /// The recorder has few open files if a new one gets a descriptor below this.
 pub(super) const FEW_FILES: RawFd = 256;
@@ -48,11 +48,7 @@ impl FirstStop {
     /// run queue counts, since its creator, which is resumed after it, may have preempted it.
     /// Otherwise returns `None` if it was in the run queue more than once.
     pub(super) fn first_run(&self, process: Pid, at_first_call: bool) -> Option<Nanos> {
-        let now = match &self.schedstat {
-            Some(schedstat) => read_counters(schedstat),
-            None => read_counters(&open_schedstat(process)?),
-        };
-        self.first_run_from(&now?, at_first_call)
+        self.first_run_from(&counters_of(process, self.schedstat.as_ref())?, at_first_call)
     }
 
     fn first_run_from(&self, now: &Counters, at_first_call: bool) -> Option<Nanos> {

@@ -8,7 +8,7 @@ use spawnscope_data::event::{EventKind, LeftCpu, Nanos, Pid, Slice, TaskId, Wake
 use spawnscope_system::clock;
 
 use super::blocked::pipe_behind;
-use super::counters::time_in_run_queue;
+use super::counters::counters_of;
 use super::processes::Thread;
 use super::tracing::Tracing;
 use super::waits::MIN_OFF_NS;
@@ -114,7 +114,7 @@ impl Tracing {
             }
             // Before the program has begun, the process waited as well, but hardly as long.
             let schedstat = self.processes.process(thread.launch).and_then(|process| process.schedstat.as_ref());
-            let delayed = off.min(time_in_run_queue(tid, schedstat).unwrap_or_default());
+            let delayed = off.min(Nanos(counters_of(tid, schedstat).map_or(0, |counters| counters.delayed)));
             if delayed.0 >= MIN_OFF_NS {
                 let slice = Slice::new(Nanos(at.0 - delayed.0), LeftCpu::Preempted);
                 self.report(at, thread.launch, thread.task, EventKind::Slice(slice));

@@ -110,9 +110,9 @@ impl Together {
         }
     }
 
-    /// Returns one argument (or several) that asks all questions, in which the shell expands
-    /// variables or not. `None` unless each certainly has one line of text as its answer or, for
-    /// jq, one value.
+    /// Returns one argument (or several) that asks all questions. `is_expanded`: whether the shell
+    /// expands variables in them. `None` unless each certainly has one line of text as its answer
+    /// or, for jq, one value.
     pub(super) fn join(self, questions: &[Vec<u8>], variables: &[String], is_expanded: bool) -> Option<String> {
         let texts: Vec<&str> = questions.iter().map(|text| std::str::from_utf8(text).ok()).collect::<Option<_>>()?;
         let quoted = |text: String| match is_expanded {

@@ -114,8 +114,8 @@ pub(in crate::explain::advice) fn can_replace(context: &RuleContext<'_, '_>, ind
     TABLE.contains_key(program) && Dialect::of_parent(context.forest(), index as usize).is_some()
 }
 
-/// Whether a launch reads each line that another program prints, which may be any number. The shell
-/// takes longer than the programs for a file of more than about 100 kB.
+/// Whether a launch reads each line that another program prints. There may be many, and the shell
+/// executes commands for each.
 pub(in crate::explain::advice) fn may_read_much(context: &RuleContext<'_, '_>, index: u32) -> bool {
     let writer =
         writer_of(context.forest(), index).filter(|_| READ_ALL_LINES.contains(context.launch(index).command.name));
