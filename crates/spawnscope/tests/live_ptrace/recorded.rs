@@ -138,14 +138,11 @@ fn phases_that_the_tracer_sees_are_known_and_create_is_not() {
     record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
     let all = launches(&record.file());
     let child = all.only(|launch| launch.command() == "true");
-    // Unlike the fork call, these phases end at stops that the tracer sees. `queue` may be zero,
-    // because a process may get a CPU at once, and `setup`, if it is shorter than the stops.
+    // Unlike the fork call, these phases end at stops that the tracer sees. Each may be zero: a
+    // process may get a CPU at once, and what a busy tracer held back is no part of a phase.
     assert_eq!(child.phase_ns("create"), None);
-    for phase in ["queue", "setup"] {
+    for phase in ["queue", "setup", "exec", "load", "run", "teardown"] {
         assert!(child.phase_ns(phase).is_some(), "{phase}: {child}");
-    }
-    for phase in ["exec", "load", "run", "teardown"] {
-        assert!(child.phase_ns(phase).is_some_and(|span| span > 0), "{phase}: {child}");
     }
     let report = report(&record.file());
     assert_eq!(report["waits_reconstructed"], true, "{report}");
