@@ -376,7 +376,16 @@ fn descriptors_can_be_closed_in_one_call() {
     let launch = serial.launch(&Spans { setup: 1_100_000, ..Spans::USUAL }, DIRNAME);
     let row = serial.builder.row(launch);
     (row.setup_closes, row.setup_close_span) = (Some(1_000), Some(Nanos(1_000_000)));
-    assert_eq!(saved(&serial.finish(), &[(Change::CloseRange, &[launch])]), 999_000);
+    let (mut recording, mut slices) = serial.finish();
+    assert_eq!(saved(&(recording.clone(), slices.clone()), &[(Change::CloseRange, &[launch])]), 999_000);
+
+    // What recording adds to these calls is part of the setup, not of the whole child.
+    recording.calibration = vec![Calibration { what: Constant::RecordedCall, ns: 400.0, low_ns: None, high_ns: None }];
+    let of_child = slices.iter().rposition(|slice| slice.task.0 == launch.0).expect("a slice");
+    slices[of_child].calls = Some(1_000);
+    let closed = predict(&(recording, slices), &Constants::default(), &[(Change::CloseRange, &[launch])]);
+    let (setup, remaining) = (1_100_000 - 400_000, 101.0 / 1_100.0);
+    assert!(closed.saving()[0].0.abs_diff(setup - (setup as f64 * remaining) as u64) < 10, "{closed:?}");
 }
 
 #[test]

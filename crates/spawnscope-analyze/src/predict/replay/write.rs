@@ -54,7 +54,7 @@ pub(super) fn write(
                 thread,
                 window,
                 contention: &contention,
-                call_overhead_share: 0.0,
+                call_overhead: CallOverhead::default(),
                 launch_overhead: LaunchOverhead { forest, parameters },
                 ended: end_of_process(forest, timelines, thread),
                 activities: Activities::new(forest, timelines, thread, parameters.fault_ns),
@@ -106,10 +106,22 @@ fn roots(forest: &Forest<'_>, timelines: &Timelines, root: u32, start: Nanos) ->
     std::iter::once(root).chain(others.map(|(index, _)| index)).collect()
 }
 
-/// Whether an activity makes many system calls. The creation and the end of a process are one long
-/// call each.
-fn makes_many_calls(activity: Activity) -> bool {
-    !matches!(activity.stage.kind(), ActivityKind::Phase(Phase::Create | Phase::Teardown))
+/// Overhead of recording system calls, as shares of the setup of a process and of its other
+/// activities. The creation and the end of a process are one long call each, so they have none.
+#[derive(Clone, Copy, Default)]
+struct CallOverhead {
+    setup: f64,
+    rest: f64,
+}
+
+impl CallOverhead {
+    fn share(&self, activity: Activity) -> f64 {
+        match activity.stage.kind() {
+            ActivityKind::Phase(Phase::Create | Phase::Teardown) => 0.0,
+            ActivityKind::Phase(Phase::Setup) => self.setup,
+            _ => self.rest,
+        }
+    }
 }
 
 /// Number of children before an instant that are checked for one that is alive then.
@@ -129,8 +141,8 @@ struct Writer<'w> {
     thread: ThreadIndex,
     window: (Nanos, Nanos),
     contention: &'w Contention,
-    /// Overhead of recording system calls, as a share of the current stretch on the CPU.
-    call_overhead_share: f64,
+    /// Overhead of recording system calls in the current stretch on the CPU.
+    call_overhead: CallOverhead,
     launch_overhead: LaunchOverhead<'w>,
     /// When the process ended. `None` if it was alive at the end of the recording.
     ended: Option<Nanos>,
@@ -154,11 +166,11 @@ impl Writer<'_> {
                 }
                 continue;
             }
-            self.call_overhead_share = self.call_overhead_share_of(&slice);
+            self.call_overhead = self.call_overhead_of(&slice);
             self.run(beginning(&slice).max(start), slice.off.min(end));
             self.leave(index, &slice, self.contention.lost(index));
         }
-        self.call_overhead_share = 0.0;
+        self.call_overhead = CallOverhead::default();
         // If the process has ended, a last slice was lost, and the thread was on a CPU until then.
         // If it is still alive, what it did is unknown: nothing is added, and the replayed wall is
         // too short.
@@ -200,24 +212,31 @@ impl Writer<'_> {
             return;
         }
         for (span, activity) in self.activities.between(from, to) {
-            let calls = if makes_many_calls(activity) { self.call_overhead_share } else { 0.0 };
-            let share = (calls + self.launch_overhead.share(activity)).min(MAX_OVERHEAD_SHARE);
+            let share =
+                (self.call_overhead.share(activity) + self.launch_overhead.share(activity)).min(MAX_OVERHEAD_SHARE);
             let overhead = Nanos((span.0 as f64 * share) as u64);
             self.steps.push(Step::Run(span.since(overhead), overhead, activity), self.launch);
         }
     }
 
-    /// Returns the overhead of recording the system calls of a slice, as a share of the activities
-    /// that make many calls. Assumes that the calls are spread evenly over these.
-    fn call_overhead_share_of(&self, slice: &SliceRow) -> f64 {
-        let calls = slice.calls.unwrap_or(0);
-        if calls == 0 || self.launch_overhead.parameters.call_ns == 0.0 {
-            return 0.0;
+    /// Returns the overhead of recording the system calls of a slice. Assumes that they are spread
+    /// evenly over the activities that make many calls, but that closes are part of the setup.
+    fn call_overhead_of(&self, slice: &SliceRow) -> CallOverhead {
+        let calls = f64::from(slice.calls.unwrap_or(0));
+        let LaunchOverhead { forest, parameters } = self.launch_overhead;
+        let (mut setup, mut rest) = (0.0, 0.0);
+        for (span, activity) in self.activities.between(beginning(slice), slice.off) {
+            match activity.stage.kind() {
+                ActivityKind::Phase(Phase::Create | Phase::Teardown) => {}
+                ActivityKind::Phase(Phase::Setup) => setup += span.0 as f64,
+                _ => rest += span.0 as f64,
+            }
         }
-        let pieces = self.activities.between(beginning(slice), slice.off);
-        let with_calls = pieces.filter(|(_, activity)| makes_many_calls(*activity));
-        let span: u64 = with_calls.map(|(span, _)| span.0).sum();
-        (f64::from(calls) * self.launch_overhead.parameters.call_ns / span.max(1) as f64).min(MAX_OVERHEAD_SHARE)
+        let closes = forest.launches[self.launch as usize].counts.setup_closes.unwrap_or(0);
+        let in_setup = (calls * setup / (setup + rest).max(1.0)).max(f64::from(closes).min(calls));
+        let in_setup = if setup > 0.0 { in_setup } else { 0.0 };
+        let share = |calls: f64, span: f64| (calls * parameters.call_ns / span.max(1.0)).min(MAX_OVERHEAD_SHARE);
+        CallOverhead { setup: share(in_setup, setup), rest: share(calls - in_setup, rest) }
     }
 
     /// Adds the steps for the time off the CPU after a slice.
