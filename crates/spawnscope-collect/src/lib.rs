@@ -5,7 +5,7 @@
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
-use spawnscope_data::event::{Event, LaunchId, Loss, Missing, Pid};
+use spawnscope_data::event::{Constant, Event, LaunchId, Loss, Missing, Pid};
 
 mod callers;
 mod clone_call;
@@ -93,6 +93,11 @@ pub trait Collector {
     /// # Errors
     /// If the kernel refuses, or the collector does not support this.
     fn as_followed(&self, act: &mut dyn FnMut()) -> Result<(), CollectError>;
+    /// Returns how much more than measured by `as_followed` each constant was so far, in
+    /// nanoseconds, if it is known.
+    fn cost_beyond_calibration(&self) -> Vec<(Constant, f64)> {
+        Vec::new()
+    }
     /// Stops following. Events in the buffer can still be drained.
     fn detach(&mut self);
     /// Reaps the command, a child of this process that has ended, and returns its wait status;

@@ -424,6 +424,29 @@ pub struct WireShared {
     pub reserved: u32,
 }
 
+/// `WireCost`: the entry and the return of a system call.
+pub const COST_ENTER: u32 = 0;
+pub const COST_RETURN: u32 = 1;
+/// `WireCost`: the creation of a process or thread, an exec, and the end of a thread.
+pub const COST_FORK: u32 = 2;
+pub const COST_EXEC: u32 = 3;
+pub const COST_EXIT: u32 = 4;
+/// Number of the events whose cost is measured.
+pub const COST_END: u32 = 5;
+
+/// What a BPF program itself has cost so far on a CPU, at events of followed threads.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireCost {
+    /// When the current run began; 0: it is not measured.
+    pub since: u64,
+    /// Number of runs so far, followed threads or not.
+    pub runs: u64,
+    /// Number of measured runs, and their duration.
+    pub measured: u64,
+    pub span: u64,
+}
+
 /// A thread that the BPF program `on_seed` will start or stop following.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]

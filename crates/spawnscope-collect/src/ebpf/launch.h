@@ -42,15 +42,15 @@ static __always_inline void emit_launch(struct task_struct *parent, struct task_
 	bpf_ringbuf_submit(launch, wakeup_flag());
 }
 
-static __always_inline void handle_fork(struct task_struct *parent, struct task_struct *child, bool collects_lines)
+static __always_inline bool handle_fork(struct task_struct *parent, struct task_struct *child, bool collects_lines)
 {
 	struct WireTask *creator = find_or_adopt_current();
 	if (!creator)
-		return;
+		return false;
 	bool is_thread = child->tgid == parent->tgid;
 	struct WireTask *task = create_task(child, is_thread ? creator->launch : 0);
 	if (!task)
-		return;
+		return false;
 	__u64 now = bpf_ktime_get_ns();
 	task->off = now;
 	task->reason = LEFT_CREATED;
@@ -62,15 +62,16 @@ static __always_inline void handle_fork(struct task_struct *parent, struct task_
 		if (collects_lines && settings.script_lines)
 			emit_call(parent, creator, task, now);
 	}
+	return true;
 }
 
 /* The tracepoint fires in the parent, before the child can run. The kernel wakes the child a few
  * lines below, within 2 us, so there is no program for sched_wakeup_new. */
-PROGRAM_AND_SPARE("tp_btf/sched_process_fork", on_fork, handle_fork(parent, child, true), struct task_struct *parent,
-		  struct task_struct *child)
+PROGRAM_AND_SPARE("tp_btf/sched_process_fork", on_fork, MEASURED(COST_FORK, handle_fork(parent, child, true)),
+		  struct task_struct *parent, struct task_struct *child)
 
 /* For verifiers that refuse the code that reads the memory of interpreters. */
-PROGRAM_AND_SPARE("tp_btf/sched_process_fork", on_fork_without_lines, handle_fork(parent, child, false),
+PROGRAM_AND_SPARE("tp_btf/sched_process_fork", on_fork_without_lines, MEASURED(COST_FORK, handle_fork(parent, child, false)),
 		  struct task_struct *parent, struct task_struct *child)
 
 /* Appends the components of the working directory after `used` bytes of data. */
@@ -123,12 +124,12 @@ static __always_inline void add_closes(struct WireExecuted *executed, struct Wir
 
 /* At this tracepoint the new image is set up, but execve has not returned yet. After an exec by a thread other than the first, `p` is
  * that thread, which now has the process's pid. */
-static __always_inline void handle_exec(struct task_struct *p, struct linux_binprm *bprm)
+static __always_inline bool handle_exec(struct task_struct *p, struct linux_binprm *bprm)
 {
 	struct WireTask *task = find_followed(p);
 	struct scratch *scratch = scratch_of_this_cpu();
 	if (!task || !scratch)
-		return;
+		return false;
 	recover_arrival(p, task);
 	struct WireExecuted *executed = &scratch->executed;
 	fill_header(&executed->header, KIND_EXECUTED, bpf_ktime_get_ns(), task);
@@ -143,10 +144,10 @@ static __always_inline void handle_exec(struct task_struct *p, struct linux_binp
 	executed->cwd_bytes = scratch->walk.used - used;
 	used = scratch->walk.used;
 	if (used > EXECUTED_DATA_BYTES)
-		return;
+		return false;
 	used = add_environment(scratch, mm, used, task->flags & TASK_HAS_VARIABLES);
 	if (used > EXECUTED_DATA_BYTES + ENVIRONMENT_BYTES)
-		return;
+		return false;
 	if (bpf_ringbuf_output(&events, scratch, sizeof(*executed) + used, wakeup_flag()))
 		count_lost(KIND_EXECUTED);
 	task->exec_enter = task->exec_enter_cpu = 0;
@@ -161,10 +162,11 @@ static __always_inline void handle_exec(struct task_struct *p, struct linux_binp
 	if (settings.script_lines)
 		interpreter_of(p, task); /* reports the executable if it is unknown */
 	task->reported_image = 0;
+	return true;
 }
 
-PROGRAM_AND_SPARE("tp_btf/sched_process_exec", on_exec, handle_exec(p, bprm), struct task_struct *p, int old_pid,
-		  struct linux_binprm *bprm)
+PROGRAM_AND_SPARE("tp_btf/sched_process_exec", on_exec, MEASURED(COST_EXEC, handle_exec(p, bprm)),
+		  struct task_struct *p, int old_pid, struct linux_binprm *bprm)
 
 static __always_inline void emit_exited(struct task_struct *p, struct WireTask *task, __u64 now)
 {
@@ -185,11 +187,11 @@ static __always_inline void emit_exited(struct task_struct *p, struct WireTask *
 
 /* Since about Linux 6.16 this tracepoint fires before the address space is torn down, in earlier versions afterwards. The entry of
  * exit_group is at the same point in all versions, so its time is used if it was observed. */
-static __always_inline void handle_exit(struct task_struct *p)
+static __always_inline bool handle_exit(struct task_struct *p)
 {
 	struct WireTask *task = find_followed(p);
 	if (!task)
-		return;
+		return false;
 	recover_arrival(p, task);
 	__u64 now = bpf_ktime_get_ns();
 	/* do_exit has already removed this thread from `live`. */
@@ -197,9 +199,11 @@ static __always_inline void handle_exit(struct task_struct *p)
 		task->flags |= TASK_LAST_THREAD;
 	end_loading_at_candidate(task);
 	emit_exited(p, task, now);
+	return true;
 }
 
-PROGRAM_AND_SPARE("tp_btf/sched_process_exit", on_exit, handle_exit(p), struct task_struct *p)
+PROGRAM_AND_SPARE("tp_btf/sched_process_exit", on_exit, MEASURED(COST_EXIT, handle_exit(p)),
+		  struct task_struct *p)
 
 /* exit_notify sends the parent a signal when the process becomes reapable. It sets exit_state just before, so an earlier signal from
  * a dying thread is not mistaken for this one. A tracer gets a signal for each thread, and only that of the last thread marks the end

@@ -1,9 +1,10 @@
 //! The eBPF collector: programs on BTF tracepoints (`*.h`, `spawnscope.bpf.c`), their loading
 //! (`load`), the format of their records (`wire`) and its decoding (`decode`, `stacks`), the
 //! addresses of kernel functions (`symbols`), the executables that are interpreters
-//! (`interpreters`), and the sampling clock (`samples`). This file attaches the programs, and
-//! passes on what they report.
+//! (`interpreters`), the sampling clock (`samples`), and what the programs cost (`costs`). This
+//! file attaches the programs, and passes on what they report.
 
+mod costs;
 mod decode;
 mod interpreters;
 mod last;
@@ -28,6 +29,7 @@ use std::thread;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 use zerocopy::IntoBytes;
 
+use self::costs::Costs;
 #[cfg(fuzzing)]
 use self::decode::Chains;
 use self::interpreters::Interpreters;
@@ -39,7 +41,7 @@ use super::callers::Layout;
 use super::stacks::{MappingSource, Unwinder};
 use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings};
 use crate::wire::*;
-use spawnscope_data::event::{Event, Loss, Missing};
+use spawnscope_data::event::{Constant, Event, Loss, Missing};
 
 /// Names of lost events, by kind of record.
 const LOSSES: [(u32, &str); 22] = [
@@ -82,6 +84,7 @@ pub struct EbpfCollector {
     unwinder: Option<Rc<RefCell<Unwinder>>>,
     peers: Peers,
     lost: MapHandle,
+    costs: Costs,
     recording: MapHandle,
     interpreters: Option<Interpreters>,
     // Declared last, so that it is dropped after the fields that use its maps and programs.
@@ -125,6 +128,7 @@ impl EbpfCollector {
             unwinder,
             peers: Peers::start().map_err(|error| thread_error(&error))?,
             lost: map_handle(&object, "lost")?,
+            costs: Costs::new(map_handle(&object, costs::MAP)?),
             recording,
             interpreters,
             object,
@@ -205,7 +209,11 @@ impl Collector for EbpfCollector {
     }
 
     fn as_followed(&self, act: &mut dyn FnMut()) -> Result<(), CollectError> {
-        seeds::as_followed(&self.object, self.follow, act)
+        self.costs.calibrate(|| seeds::as_followed(&self.object, self.follow, act))
+    }
+
+    fn cost_beyond_calibration(&self) -> Vec<(Constant, f64)> {
+        self.costs.surplus()
     }
 
     fn detach(&mut self) {

@@ -5,6 +5,7 @@
 #include "kernel.h"
 #include "wire.h" /* generated from wire.rs */
 #include "state.h"
+#include "costs.h"
 #include "spare.h"
 #include "path.h"
 #include "file.h"

@@ -76,15 +76,15 @@ static __always_inline __u64 accessed_file_name(struct WireTask *task, struct pt
 	return number == NR_access ? task->argument : name;
 }
 
-static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, bool collects_lines)
+static __always_inline bool handle_sys_enter(struct pt_regs *regs, long number, bool collects_lines)
 {
 	struct WireTask *task = find_or_adopt_current();
 	if (!task)
-		return;
+		return false;
 	task->calls++;
 	if (MAKES_32_BIT_CALLS(current_task())) {
 		enter_32_bit_call(task, regs, number);
-		return;
+		return true;
 	}
 	task->syscall = number;
 	task->argument = argument(regs, 0);
@@ -117,13 +117,15 @@ static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, 
 		enter_loader_call(task, regs, number);
 	else if (task->entry_stack)
 		check_for_work(task, regs, number);
+	return true;
 }
 
-PROGRAM_AND_SPARE("tp_btf/sys_enter", on_sys_enter, handle_sys_enter(regs, number, true), struct pt_regs *regs, long number)
+PROGRAM_AND_SPARE("tp_btf/sys_enter", on_sys_enter, MEASURED(COST_ENTER, handle_sys_enter(regs, number, true)),
+		  struct pt_regs *regs, long number)
 
 /* For verifiers that refuse the code that reads the memory of dash. */
-PROGRAM_AND_SPARE("tp_btf/sys_enter", on_sys_enter_without_lines, handle_sys_enter(regs, number, false), struct pt_regs *regs,
-		  long number)
+PROGRAM_AND_SPARE("tp_btf/sys_enter", on_sys_enter_without_lines, MEASURED(COST_ENTER, handle_sys_enter(regs, number, false)),
+		  struct pt_regs *regs, long number)
 
 static __noinline void emit_exec_failed(struct WireTask *task, struct pt_regs *regs, long number, long error)
 {
@@ -171,18 +173,18 @@ static __always_inline void emit_waitid_reaping(struct WireTask *task, struct pt
 		emit_reaped(task, pid);
 }
 
-static __always_inline void handle_sys_exit(struct pt_regs *regs, long result)
+static __always_inline bool handle_sys_exit(struct pt_regs *regs, long result)
 {
 	struct WireTask *task = find_or_adopt_current();
 	if (!task)
-		return;
+		return false;
 	long number = task->syscall;
 	if (task->flags & TASK_HAS_DEFERRED_SLICE)
 		emit_deferred_slice(task, WAKER_CALL_RETURNED, result);
 	task->syscall = -1;
 	if (task->load_state > LOAD_RUNNING) {
 		leave_loader_call(task, result);
-		return;
+		return true;
 	}
 	if (task->load_state == LOAD_RUNNING)
 		count_loader_lookup(task, number, result);
@@ -209,6 +211,8 @@ static __always_inline void handle_sys_exit(struct pt_regs *regs, long result)
 			emit_waitid_reaping(task, regs);
 		}
 	}
+	return true;
 }
 
-PROGRAM_AND_SPARE("tp_btf/sys_exit", on_sys_exit, handle_sys_exit(regs, result), struct pt_regs *regs, long result)
+PROGRAM_AND_SPARE("tp_btf/sys_exit", on_sys_exit, MEASURED(COST_RETURN, handle_sys_exit(regs, result)),
+		  struct pt_regs *regs, long result)

@@ -70,6 +70,19 @@ crate::table! {
     }
 }
 
+impl Calibration {
+    /// Returns the constant if it is greater by `more` nanoseconds; never less than zero.
+    pub fn increased(&self, more: f64) -> Calibration {
+        let increase = |ns: f64| (ns + more).max(0.0);
+        Calibration {
+            what: self.what,
+            ns: increase(self.ns),
+            low_ns: self.low_ns.map(increase),
+            high_ns: self.high_ns.map(increase),
+        }
+    }
+}
+
 crate::table! {
     /// Something that the collector cannot see on this machine.
     #[derive(Clone, Debug, PartialEq, Eq)]

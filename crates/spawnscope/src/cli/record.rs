@@ -95,7 +95,7 @@ fn prepare(arguments: &RecordArguments, signals: &Signals, watcher: &mut Option<
             print_message(notice);
         }
     })?;
-    let (collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), memory_plan)?;
+    let Calibrated { collector, calibration, overhead } = attach_and_calibrate(arguments, held.as_ref(), memory_plan)?;
     let options = WriterOptions {
         owner: identity.as_ref().map(identity::owner),
         memory: memory_plan.memory,
@@ -114,7 +114,7 @@ fn prepare(arguments: &RecordArguments, signals: &Signals, watcher: &mut Option<
     }
     keep_out_of_git(arguments, options.owner.as_ref());
     print_missing(collector.as_ref(), arguments.quiet);
-    let settings = RecordingSettings { header, redaction: redaction(arguments), options, follower };
+    let settings = RecordingSettings { header, overhead, redaction: redaction(arguments), options, follower };
     Ok(Prepared { json, hook, held, collector, publisher, ring, file, recorder, settings })
 }
 
@@ -133,7 +133,7 @@ pub fn record_watched(
     if command.is_none() && !arguments.quiet {
         print_message("recording; Ctrl-C ends the recording");
     }
-    let owner = settings.options.owner.clone();
+    let (owner, overhead) = (settings.options.owner.clone(), settings.overhead.clone());
     let mut recordings = Recordings::new(recorder, &file, started, ring, settings);
     let mut session = Session {
         collector: collector.as_mut(),
@@ -153,9 +153,10 @@ pub fn record_watched(
     if let Some(hook) = hook.filter(|_| outcome.wait_status.is_none() || session.running.process_count() > 0) {
         hook.keep();
     }
+    let overhead = as_in_command(&overhead, collector.as_ref());
     // The collector's buffers are not needed any more, and the report needs memory.
     drop(collector);
-    let end = End { outcome: &outcome, json, publisher };
+    let end = End { outcome: &outcome, json, publisher, overhead };
     finish(arguments, recordings.into_last(), end, owner.as_ref())
 }
 
@@ -191,13 +192,20 @@ fn hold_command(
     Ok(Some(held))
 }
 
+/// The attached collector, the constants of the machine, and what recording adds to operations.
+struct Calibrated {
+    collector: Box<dyn Collector>,
+    calibration: Vec<Calibration>,
+    overhead: Vec<Calibration>,
+}
+
 /// Attaches the collector. The machine's constants are measured meanwhile. With `--all`, they are
 /// measured before, because the collector would record the measurement.
 fn attach_and_calibrate(
     arguments: &RecordArguments,
     held: Option<&HeldCommand>,
     memory_plan: MemoryPlan,
-) -> Result<(Box<dyn Collector>, Vec<Calibration>)> {
+) -> Result<Calibrated> {
     // Failures are ignored here: what cannot be measured is unknown, and the rest of the recording
     // is not affected.
     let mut calibrator = Calibrator::start().ok();
@@ -205,10 +213,19 @@ fn attach_and_calibrate(
     let unrecorded = UnrecordedCall::measure();
     let collector = attach(arguments, held, memory_plan)?;
     let meanwhile = calibrator.map(Calibrator::finish);
-    let mut calibration = before.or(meanwhile).unwrap_or_default();
-    let _ = collector.as_followed(&mut || calibration.extend(unrecorded.compare()));
-    calibration.extend(recorded_launches(|launch| collector.as_followed(launch).is_ok()));
-    Ok((collector, calibration))
+    let calibration = before.or(meanwhile).unwrap_or_default();
+    let mut overhead = Vec::new();
+    let _ = collector.as_followed(&mut || overhead.extend(unrecorded.compare()));
+    overhead.extend(recorded_launches(|launch| collector.as_followed(launch).is_ok()));
+    Ok(Calibrated { collector, calibration, overhead })
+}
+
+/// Returns what recording has added to each operation so far. In the command, it is more or less
+/// than what was measured before.
+pub(super) fn as_in_command(overhead: &[Calibration], collector: &dyn Collector) -> Vec<Calibration> {
+    let surplus = collector.cost_beyond_calibration();
+    let more = |what| surplus.iter().find(|(other, _)| *other == what).map_or(0.0, |(_, more)| *more);
+    overhead.iter().map(|row| row.increased(more(row.what))).collect()
 }
 
 fn attach(
@@ -357,12 +374,13 @@ struct End<'a> {
     outcome: &'a Outcome,
     json: Option<OutputFile>,
     publisher: Option<Publisher>,
+    overhead: Vec<Calibration>,
 }
 
 /// Closes the recording, prints the report, and returns the command's exit status. Failures of
 /// spawnscope are printed but do not replace the command's status.
 fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner: Option<&Owner>) -> Result<Status> {
-    let End { outcome, json, publisher } = end;
+    let End { outcome, json, publisher, overhead } = end;
     let arguments = &RecordArguments { output: last.file.clone(), ..arguments.clone() };
     let recorded_until = outcome.recorded_until.unwrap_or_else(clock::now);
     let ended = outcome.collector_failure.as_ref().map(|error| format!("failed: {error}"));
@@ -372,7 +390,7 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
         ended: ended.unwrap_or_else(|| outcome.end_reason.to_owned()),
         allowed_cpus: outcome.allowed_cpus,
         lost,
-        calibration: Vec::new(),
+        calibration: overhead,
     });
     let mut failed = outcome.has_failed || written.is_err();
     // The recorder is finished, so the publisher gets the last rows, and its thread ends.

@@ -10,9 +10,11 @@ use anyhow::{Context, Result};
 
 use super::carried_processes::CarriedProcesses;
 use super::cut::Cut;
+use super::record::as_in_command;
 use super::ring::Ring;
 use crate::clock;
-use crate::event::{Event, Loss, Nanos};
+use crate::collect::Collector;
+use crate::event::{Calibration, Event, Loss, Nanos};
 use crate::owner::act_as;
 use crate::record::{Ending, Follower, Header, RecordError, Recorder, Redaction, WriterOptions};
 
@@ -20,6 +22,8 @@ use crate::record::{Ending, Follower, Header, RecordError, Recorder, Redaction, 
 pub struct RecordingSettings {
     /// The header of the first recording.
     pub header: Header,
+    /// What recording adds to operations, as measured before.
+    pub overhead: Vec<Calibration>,
     /// Whether secrets are masked.
     pub redaction: Redaction,
     /// The owner of the files, and the writer's memory.
@@ -120,7 +124,7 @@ impl Recordings {
 
     /// Begins the next recording, finishes the current one, and deletes the oldest. `lost` are the
     /// events lost so far in all recordings.
-    pub fn rotate(&mut self, lost: &[Loss]) -> Result<()> {
+    pub fn rotate(&mut self, lost: &[Loss], collector: &dyn Collector) -> Result<()> {
         let Some((rotation, cut)) =
             self.rotation.as_mut().and_then(|rotation| rotation.cut.take().map(|cut| (rotation, cut)))
         else {
@@ -136,7 +140,7 @@ impl Recordings {
             ended: "rotated".to_owned(),
             allowed_cpus: None,
             lost: lost_since(lost, &self.lost_before),
-            calibration: Vec::new(),
+            calibration: as_in_command(&rotation.settings.overhead, collector),
         };
         // The rows of the next recording must reach a follower after those of this one.
         ended.finish(ending).with_context(|| format!("failed to finish {}", self.file.display()))?;

@@ -270,7 +270,7 @@ impl Session<'_> {
         }
         match self.collector.losses() {
             Ok(lost) => {
-                let rotated = self.recordings.rotate(&lost);
+                let rotated = self.recordings.rotate(&lost, self.collector);
                 outcome.rotation_failure = rotated.err().map(|error| format!("{error:#}"));
             }
             Err(error) => drop(outcome.collector_failure.get_or_insert(error)),
