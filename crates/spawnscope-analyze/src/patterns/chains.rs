@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::pipeline::is_captured;
+use super::programs::has_property;
 use super::shell_syntax::{Need, need_of};
 use super::shells::{command_of, is_shell, wrapped_child};
 use super::words::contains;
@@ -15,9 +16,6 @@ use crate::model::phases::Phase;
 use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
 use spawnscope_data::event::Nanos;
-
-/// Version managers: programs that choose a version of a program and exec it.
-const VERSION_MANAGERS: [&[u8]; 7] = [b"pyenv", b"rbenv", b"nodenv", b"goenv", b"asdf", b"mise", b"rustup"];
 
 /// The purpose of an exec that is followed by another exec. The greatest link of a chain, in this
 /// order, describes the chain.
@@ -141,7 +139,7 @@ pub(crate) fn is_in_version_manager(forest: &Forest<'_>, launch: u32) -> bool {
 /// process is not a version manager, or runs the program that the manager chose.
 pub(crate) fn direct_manager_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
     current_exec(&launch.execs).filter(|exec| is_version_manager(exec) && !is_shim(exec))?;
-    let manager = launch.execs.iter().find(|exec| VERSION_MANAGERS.contains(&base_name(exec.path())))?;
+    let manager = launch.execs.iter().find(|exec| has_property(base_name(exec.path()), "version-manager"))?;
     let name = base_name(manager.path());
     let arguments = manager.arguments().skip_while(|argument| base_name(argument) != name);
     Some([name].into_iter().chain(arguments.skip(1)).collect())
@@ -159,8 +157,8 @@ fn current_exec<'e, 'a>(execs: &'e [Exec<'a>]) -> Option<&'e Exec<'a>> {
 /// Whether an exec runs a version manager: `pyenv`, its `pyenv-exec`, or one of its shims.
 fn is_version_manager(exec: &Exec<'_>) -> bool {
     let program = base_name(exec.path());
-    let mut suffixes = VERSION_MANAGERS.iter().filter_map(|manager| program.strip_prefix(*manager));
-    is_shim(exec) || suffixes.any(|suffix| suffix.is_empty() || suffix.starts_with(b"-"))
+    let name = program.split(|byte| *byte == b'-').next().unwrap_or_default();
+    is_shim(exec) || has_property(name, "version-manager")
 }
 
 fn is_shim(exec: &Exec<'_>) -> bool {

@@ -6,6 +6,7 @@ pub(crate) mod calls;
 pub(crate) mod chains;
 pub(crate) mod package_scripts;
 pub(crate) mod pipeline;
+pub(crate) mod programs;
 pub(crate) mod queries;
 pub(crate) mod recursive_make;
 pub(crate) mod runtimes;

@@ -1,42 +1,16 @@
 //! Command lines that only ask a question about the machine, an installation or a repository. The
 //! same command line almost always gives the same answer.
 
+use super::programs::{has_property, is_question};
 use super::subcommands::subcommand_of;
 use super::words::Words;
 use crate::model::launch::{Exec, base_name};
 
-/// Programs that only answer questions, whatever their arguments.
-const QUERY_PROGRAMS: Words = Words(
-    "arch dpkg-architecture getconf getent hostname id ldconfig locale logname lsb_release lscpu nproc pkg-config
-     pkgconf readlink realpath systemd-detect-virt tput tty uname which whoami",
-);
 /// Options that make any program print something about itself.
 const ABOUT_ITSELF: Words = Words("--version -V -v -version --help -vV -dumpmachine -dumpversion --print-architecture");
-/// Subcommands that only answer questions.
-const QUERY_SUBCOMMANDS: [(&str, Words); 12] = [
-    ("brew", Words("--prefix --cellar --repository")),
-    ("cargo", Words("locate-project metadata pkgid")),
-    ("docker", Words("context info version")),
-    ("gcloud", Words("config info")),
-    ("git", Words("config describe ls-remote remote rev-parse symbolic-ref var version")),
-    ("go", Words("env list version")),
-    ("kubectl", Words("config version")),
-    ("npm", Words("bin config prefix root")),
-    ("podman", Words("info version")),
-    ("rustup", Words("show which")),
-    ("timedatectl", Words("show")),
-    ("yarn", Words("bin dir global")),
-];
 /// Subcommands of git that only read the repository and its files.
 pub(crate) const GIT_READS: Words =
     Words("cat-file diff diff-tree log ls-files ls-tree merge-base name-rev rev-list rev-parse show");
-/// Programs whose output may change although their arguments do not: they read their input, the
-/// time, or files that change. What `ps` and `df` print changes too, but seldom during a script.
-const PROGRAMS_WITH_CHANGING_OUTPUT: Words = Words(
-    "[ awk base64 basename cat cmp column comm cp curl cut date dd diff du echo env expr false find gawk grep head
-     hexdump jq kill ls make mawk mktemp mv nc nice od openssl paste printf rev rm sed shuf sleep sort ssh stat sudo
-     tail tee test timeout touch tr true uniq uuidgen wc wget xargs xxd",
-);
 
 /// Whether the answer to a repeated command line is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,9 +25,8 @@ pub(crate) enum Answer {
 /// Returns the arguments and, if the answer depends on it, the directory. Launches with the same
 /// question get the same answer.
 pub(crate) fn question_of<'a>(exec: &Exec<'a>) -> (&'a [u8], Option<&'a [u8]>) {
-    const USE_DIRECTORY: Words = Words("readlink realpath");
     let program = base_name(exec.path());
-    let ignores_directory = QUERY_PROGRAMS.contains(program) && !USE_DIRECTORY.contains(program);
+    let ignores_directory = has_property(program, "query") && !has_property(program, "directory");
     (exec.argv(), exec.cwd().filter(|_| !ignores_directory))
 }
 
@@ -62,10 +35,9 @@ pub(crate) fn question_of<'a>(exec: &Exec<'a>) -> (&'a [u8], Option<&'a [u8]>) {
 pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
     let program = base_name(exec.path());
     let mut arguments = exec.arguments().skip(1);
-    let subcommands = QUERY_SUBCOMMANDS.iter().find(|(name, _)| name.as_bytes() == program);
-    let is_same = QUERY_PROGRAMS.contains(program)
+    let is_same = has_property(program, "query")
         || program.ends_with(b"-config")
-        || subcommands.is_some_and(|(_, all)| subcommand_of(exec).is_some_and(|subcommand| all.contains(subcommand)))
+        || subcommand_of(exec).is_some_and(|subcommand| is_question(program, subcommand))
         || is_about_itself(exec)
         || program == b"date" && names_instant(exec)
         || arguments.any(|argument| argument.starts_with(b"-print-") || argument == b"--print");
@@ -73,7 +45,7 @@ pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
         return Some(Answer::Same);
     }
     // Any other subcommand changes something, or reads something that changes.
-    let may_change = PROGRAMS_WITH_CHANGING_OUTPUT.contains(program) || subcommand_of(exec).is_some();
+    let may_change = has_property(program, "changing") || subcommand_of(exec).is_some();
     (!may_change).then_some(Answer::PerhapsSame)
 }
 

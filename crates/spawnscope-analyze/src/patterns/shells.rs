@@ -5,13 +5,8 @@ use super::shell_syntax::{Need, need_of};
 use crate::model::launch::{Exec, base_name};
 use crate::model::tree::Forest;
 
-const SHELLS: [&[u8]; 15] = [
-    b"sh", b"dash", b"bash", b"ash", b"ksh", b"ksh93", b"mksh", b"lksh", b"oksh", b"pdksh", b"posh", b"yash", b"zsh",
-    b"busybox", b"rbash",
-];
-
 pub(crate) fn is_shell(name: &[u8]) -> bool {
-    SHELLS.contains(&name)
+    Dialect::of_program(name).is_some()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,15 @@
-//! Lists of words, and searches in texts.
+//! Lists of words, tables, and searches in texts.
 
 pub(crate) use spawnscope_data::words::Words;
+
+/// Returns the rows of a table, whose columns are separated by tabs. Missing columns are empty.
+/// Lines that begin with `#` or `@` are no rows.
+pub(crate) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = [&'static str; N]> {
+    table.lines().filter(|row| !row.starts_with(['#', '@'])).map(|row| {
+        let mut columns = row.split('\t');
+        std::array::from_fn(|_| columns.next().unwrap_or_default())
+    })
+}
 
 pub(crate) fn contains(text: &[u8], part: &[u8]) -> bool {
     part.is_empty() || text.windows(part.len()).any(|window| window == part)

@@ -3,27 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::edit::{
-    Edit, EditRefusal, FILTERS, Form, Key, LibraryRewrite, MAX_EDITS, MakeRewrite, PackageRewrite, PythonRewrite,
-    Rewrite, SEARCH, has_library, is_success, program_of_npx, shell_sites,
+    Edit, EditRefusal, Form, Key, LibraryRewrite, MAX_EDITS, MakeRewrite, PackageRewrite, PythonRewrite, Rewrite,
+    has_library, is_success, program_of_npx, shell_sites,
 };
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::joins;
-use crate::explain::advice::rules::needless_shell::is_per_file_launcher;
 use crate::explain::advice::rules::{builtin, sleep_loop};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::model::launch::{Exec, Launch};
 use crate::patterns::package_scripts::{ScriptCall, is_in_script};
+use crate::patterns::programs::has_property;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shell_syntax::{Need, need_of};
 use crate::patterns::shells::{command_of, is_shell};
-use crate::patterns::words::Words;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Language;
-
-/// Programs that print what is in the files that they are given.
-const READ_NAMED_FILES: Words = Words("b2sum cat cksum comm jq join md5sum sha1sum sha256sum sha512sum");
 
 /// Adds the edits that make the changes of a finding.
 pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
@@ -95,7 +91,7 @@ fn merged(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
         let joins =
             |index: &u32| context.launch(*index).execs.last().is_some_and(|exec| joins(program, &arguments_of(exec)));
         let launcher = forest.parent(own[0] as usize).map(|parent| context.launch(parent as u32).command.name);
-        let launcher = launcher.filter(|launcher| is_per_file_launcher(launcher));
+        let launcher = launcher.filter(|launcher| has_property(launcher, "per-item"));
         match launcher {
             Some(launcher) if own.iter().all(joins) || is_shell(program) => {
                 edits.extend(passed(context, launcher, &own));
@@ -110,7 +106,7 @@ fn merged(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
 /// Returns the edits of the calls of a program: the shell does the work itself, or one call does it
 /// for all rounds of a loop.
 fn in_shell(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32]) -> Vec<Edit> {
-    let form = if SEARCH.contains(program) { &Form::Read } else { &Form::Many };
+    let form = if has_property(program, "search") { &Form::Read } else { &Form::Many };
     let by_shell = builtin::edits(context, program, launches);
     by_shell.into_iter().chain(shell_edits(context, program, launches, form)).collect()
 }
@@ -199,8 +195,8 @@ pub(super) fn is_stable(context: &RuleContext<'_, '_>, index: u32) -> bool {
     context.walk(&[index]).all(|step| {
         let launch = context.launch(step.index as u32);
         is_shell_or_fork(launch)
-            || FILTERS.contains(launch.command.name)
-            || READ_NAMED_FILES.contains(launch.command.name)
+            || has_property(launch.command.name, "filter")
+            || has_property(launch.command.name, "named-files")
             || context.has_certain_answer(step.index as u32)
     })
 }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ptr;
 
 use crate::explain::advice::context::RuleContext;
-use crate::explain::advice::programs::is_compiler;
-use crate::model::launch::{Exec, base_name, is_version_of};
+use crate::model::launch::{Exec, base_name};
+use crate::patterns::programs::{has_property, version_has_property};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::words::{Words, contains};
 use crate::predict::dependence::is_launcher;
@@ -63,12 +63,6 @@ const DOWNLOADED_PARTS: [&[u8]; 9] = [
     b"/.asdf/", b"/.cargo/registry/", b"/.nvm/", b"/.oh-my-zsh/", b"/.pyenv/", b"/.rbenv/", b"/.rustup/toolchains/",
     b"/.sdkman/", b"/go/pkg/mod/",
 ];
-/// Compiled programs that decide for themselves what to launch, wherever they are installed. No
-/// script or makefile of the user requests these launches. Programs of packages count, too.
-const SELF_DIRECTED: Words =
-    Words("apt apt-get c++ cargo cc clang clang++ cmake collect2 dpkg g++ gcc git go lto-wrapper ninja rpm rustc");
-/// Programs other than compilers that CMake launches for itself.
-const OF_CMAKE: Words = Words("cmake gmake make ninja uname");
 
 impl Owner {
     /// Returns who maintains a file, by its path.
@@ -142,9 +136,8 @@ fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g
     let launcher = context.forest().launcher(launch as usize);
     // Only the compilers and builds of its own tests are CMake's decision: scripts name the others.
     let launched = context.launch(launch).command.name;
-    let is_of_script = |exec: &&Exec<'_>| {
-        Runtime::named(exec.program_name()) == Runtime::CMake && !is_compiler(launched) && !OF_CMAKE.contains(launched)
-    };
+    let is_of_cmake = version_has_property(launched, "compiler") || has_property(launched, "of-cmake");
+    let is_of_script = |exec: &&Exec<'_>| Runtime::named(exec.program_name()) == Runtime::CMake && !is_of_cmake;
     let program = launcher.filter(|_| script_call_site.is_none());
     let program = program.filter(|exec| is_self_directed(exec) && !is_of_script(exec));
     if let Some(program) = program {
@@ -164,7 +157,7 @@ fn is_self_directed(exec: &&Exec<'_>) -> bool {
     let name = exec.program_name();
     let is_compiled = matches!(Runtime::named(name), Runtime::Native | Runtime::CMake);
     let is_packaged = is_compiled && !is_launcher(name) && Owner::of(exec.path()) == Owner::ThirdParty;
-    is_packaged || SELF_DIRECTED.iter().any(|program| is_version_of(name, program.as_bytes()))
+    is_packaged || version_has_property(name, "self-directed")
 }
 
 /// Whether the call site is in a makefile whose text says that it was generated. The path does not

@@ -1,30 +1,15 @@
-//! What is known about programs: which of them handle many files in one launch and how, which take
-//! a lock, and which are worth a launch of their own. A program that is unknown here gets the same
-//! cures, with an "if".
+//! How one launch of a program does the work of many: with all files, items or questions. A program
+//! that is unknown here gets the same cures, with an "if".
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::tables::rows;
-use crate::model::launch::{Exec, is_version_of};
+use crate::model::launch::Exec;
+use crate::patterns::programs::has_property;
 use crate::patterns::subcommands::subcommand_of;
 use crate::patterns::words::Words;
 
-/// Programs that handle each of many files independently, with the files at the end of their
-/// arguments.
-pub(super) const TAKES_MANY: Words = Words(
-    "b2sum black bzip2 cat chattr chgrp chmod chown cksum clang-format cp dos2unix eslint exiftool file flake8 gofmt
-     gunzip gzip install isort jpegoptim ln lzop markdownlint md5sum mkdir mogrify mv mypy nm optipng perltidy prettier
-     pylint ranlib rm rmdir rubocop ruff rustfmt setfacl setfattr sha1sum sha224sum sha256sum sha384sum sha512sum
-     shellcheck shfmt shred size stat strip stylelint sum tidy touch truncate uncrustify unxz xmllint xz yamllint zcat
-     zstd",
-);
-/// Programs of `TAKES_MANY` that print a header, a total, a summary or aligned columns for several
-/// files, so that their output changes.
-const SUMMARIZE: Words = Words(
-    "black cat eslint exiftool file gzip mypy nm optipng prettier pylint rubocop ruff shellcheck size stylelint sum
-     tidy unxz xz yamllint zcat zstd",
-);
 /// A call whose operands are handled one after the other, so that one launch does and prints what
 /// several do.
 struct Joined {
@@ -84,7 +69,7 @@ pub(super) fn is_sed_for_each_file(program: &[u8], arguments: &[&[u8]]) -> bool 
 /// these. `arguments` are without the program.
 pub(super) fn joins(program: &[u8], arguments: &[&[u8]]) -> bool {
     let mut rows = JOINED.iter().filter(|row| row.program.as_bytes() == program);
-    TAKES_MANY.contains(program) && !SUMMARIZE.contains(program)
+    has_property(program, "many") && !has_property(program, "summary")
         || is_sed_for_each_file(program, arguments)
         || rows.any(|row| row.includes(arguments))
 }
@@ -158,51 +143,9 @@ fn lines(formats: &[&str], prefix: &str) -> Option<String> {
     formats.iter().all(is_line).then(|| format!("{prefix}{}", formats.join("%n")))
 }
 
-/// Programs whose last argument is the destination.
-pub(super) const HAS_DESTINATION: Words = Words("cp install ln mv");
-/// Programs that must not get more arguments, because these would change the meaning of the call,
-/// or are the command line of another program.
-pub(super) const TAKES_ONE: Words = Words(
-    "[ ash awk basename bash bc busybox c++ cc clang clang++ curl dash date diff docker env expr g++ gawk gcc git jq
-     ksh lua make mawk mksh nice node openssl patch perl php ruby rustc sed sh ssh ssh-keygen sudo tar test timeout
-     unzip zsh",
-);
-/// Programs that only change files.
-pub(super) const FILE_CHANGERS: Words = Words("chmod chown cp install ln mkdir mv rm touch");
-/// Programs whose work takes much longer than their start-up.
-const HEAVY: Words = Words("bzip2 convert ffmpeg gzip jpegoptim lz4 lzop magick mogrify optipng pngcrush xz zstd");
-/// Compilers, which work as long for each file, however many they get.
-const COMPILERS: Words = Words("as c++ c99 cc clang clang++ g++ gcc gfortran ld nasm rustc swiftc tsc");
-/// Programs that run another program elsewhere or with other rights.
-const WRAPPERS: Words = Words(
-    "chroot chrt cgexec doas env fakeroot firejail ionice nice nohup nsenter numactl prlimit proot runuser setarch
-     setpriv setsid ssh stdbuf su sudo systemd-run taskset timeout unshare xvfb-run",
-);
-/// Programs that take a lock for most of their work, so that a second one waits or fails.
-pub(super) const LOCKERS: Words = Words(
-    "apk apt apt-get aptitude brew bundle cargo composer conda dnf dpkg flatpak gem git go gradle groupadd hg mamba mvn
-     npm opkg pacman pip pip3 pnpm poetry rpm snap sqlite3 svn terraform tofu useradd usermod uv vagrant yarn yum
-     zypper",
-);
-
-/// Whether a program works as long for each file, however many it gets.
-pub(super) fn is_compiler(program: &[u8]) -> bool {
-    COMPILERS.iter().any(|compiler| is_version_of(program, compiler.as_bytes()))
-}
-
-/// Whether the work of a program takes much longer than its start-up.
-pub(super) fn is_heavy(program: &[u8]) -> bool {
-    HEAVY.contains(program)
-}
-
 /// Whether the launch of a program is its purpose.
 pub(super) fn is_worth_a_launch(program: &[u8]) -> bool {
-    is_wrapper(program) || matches!(program, b"sleep" | b"flock")
-}
-
-/// Whether a program only runs another program, elsewhere or with other rights.
-pub(super) fn is_wrapper(program: &[u8]) -> bool {
-    WRAPPERS.contains(program)
+    has_property(program, "wrapper") || has_property(program, "waits")
 }
 
 /// Programs that scripts ask about one item at a time, and how one launch handles all items.

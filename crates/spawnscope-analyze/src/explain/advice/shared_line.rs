@@ -3,8 +3,8 @@
 
 use super::context::RuleContext;
 use super::phrases::{INPUTS, name, quoted};
-use super::programs::TAKES_MANY;
 use crate::model::launch::Exec;
+use crate::patterns::programs::has_property;
 use crate::patterns::words::{Words, contains};
 
 /// The words of the command lines, without those that differ.
@@ -43,7 +43,7 @@ impl SharedLine {
         let is_flag = |(at, word): (usize, &&[u8])| words[at].is_none() && options[at].is_empty() && is_flag(word);
         let differs_in_options = lines.iter().any(|line| line.iter().enumerate().any(is_flag));
         let program = context.launch(*all.first()?).command.name;
-        let are_files = TAKES_MANY.contains(program)
+        let are_files = has_property(program, "many")
             || lines.iter().all(|line| {
                 let mut own = line.iter().zip(&words).filter(|(_, shared)| shared.is_none());
                 own.all(|(word, _)| is_path(word))

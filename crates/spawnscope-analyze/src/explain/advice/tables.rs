@@ -1,13 +1,6 @@
-//! Tables of what is known about programs and languages, and of what findings say. A row has
-//! columns, separated by tabs; lines that begin with `#` or `@` are no rows.
+//! Tables of what languages and programs offer, and of what findings say.
 
-/// Returns the rows of a table. Missing columns are empty.
-pub(super) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = [&'static str; N]> {
-    table.lines().filter(|row| !row.starts_with(['#', '@'])).map(|row| {
-        let mut columns = row.split('\t');
-        std::array::from_fn(|_| columns.next().unwrap_or_default())
-    })
-}
+pub(super) use crate::patterns::words::rows;
 
 /// Returns the lines of a recipe (`recipes.tsv`) that hold in some cases. `values` are put in place
 /// of their names in braces; one that is not empty is a case, too.

@@ -5,7 +5,8 @@ use super::around::{first_of_list, is_certain, run_around};
 use super::shell::FoundCall;
 use super::{EditRefusal, Splice, refuse, splice};
 use crate::explain::advice::phrases::name;
-use crate::explain::advice::programs::{HAS_DESTINATION, joins};
+use crate::explain::advice::programs::joins;
+use crate::patterns::programs::has_property;
 use crate::patterns::script::{Part, Script, Simple, Word};
 use crate::patterns::words::contains;
 
@@ -66,7 +67,7 @@ fn merged(script: &Script<'_>, calls: &[&Simple<'_>], call: &FoundCall<'_, '_>) 
         .iter()
         .all(|arguments| joins(&call.rewrite.program, &arguments.iter().map(Vec::as_slice).collect::<Vec<_>>()));
     let operands = calls.iter().flat_map(|each| each.words.iter().skip(fixed)).map(source);
-    let is_possible = do_join && !HAS_DESTINATION.contains(&call.rewrite.program) && calls.iter().all(is_alike);
+    let is_possible = do_join && !has_property(&call.rewrite.program, "destination") && calls.iter().all(is_alike);
     is_possible.then(|| wrapped([prefix(first)].into_iter().chain(operands)))
 }
 

@@ -12,17 +12,14 @@ use super::around::{
 use super::line_each::{LineEach, answers_each_line, keeps_number};
 use super::lookup::is_condition;
 use super::many::position_of;
-use super::once::FILTERS;
 use super::one_line::is_one_line;
 use super::shell::{FoundCall, unused_variable, used};
 use super::{EditRefusal, Splice, limited, line_end, refuse, refuse_if, splice, spliced};
 use crate::explain::advice::phrases::name;
+use crate::patterns::programs::has_property;
 use crate::patterns::script::{Kind, Script, Word, identifiers, names};
 use crate::patterns::words::{Words, contains};
 
-/// Programs that do not read their input, and print the same each time, so that a list of words may
-/// be asked for twice.
-const PRINT_WITHOUT_INPUT: Words = Words("basename dirname echo expr find git ls printf seq");
 /// Commands after which the other answers of a loop would not be read, or read too late.
 const LEAVE_THE_ROUND: Words = Words("break continue exit return");
 
@@ -76,7 +73,7 @@ fn is_repeatable(script: &Script<'_>, range: &Range<usize>) -> bool {
     inside.all(|index| match &script.node(index).kind {
         Kind::Simple(simple) => {
             let program = script.program(index).unwrap_or_default();
-            (PRINT_WITHOUT_INPUT.contains(&program) || !is_head(index) && FILTERS.contains(&program))
+            (has_property(&program, "no-input") || !is_head(index) && has_property(&program, "filter"))
                 && only_reads_files(script, index)
                 && simple.assignments.is_empty()
         }

@@ -7,17 +7,13 @@ use super::many::writes_file;
 use super::shell::FoundCall;
 use super::{EditRefusal, Splice, line_start, refuse, splice};
 use crate::model::launch::base_name;
+use crate::patterns::programs::has_property;
 use crate::patterns::queries::GIT_READS;
 use crate::patterns::script::{Kind, Part, Script, Word, names};
 use crate::patterns::words::{Words, contains};
 
 /// What a script may do if a call fails. It does it, too, if the call for all inputs fails.
 const IF_FAILED: Words = Words(": exit return true");
-/// Commands that change no files.
-const ONLY_READ: Words = Words(
-    ": [ awk basename bc break cat cksum cmp continue cut date dirname echo expr false file grep head jq let local md5sum printf readlink
-     ls read realpath rev seq set sha1sum sha256sum shift stat tail test tr true uniq unset wc",
-);
 
 /// The loop around a call.
 pub(super) struct Around<'t> {
@@ -160,7 +156,7 @@ pub(super) fn is_reader(script: &Script<'_>, command: usize) -> bool {
             b"git" => words.get(1).is_some_and(|subcommand| GIT_READS.contains(subcommand)),
             b"sed" => !has(&[b"-i", b"--in-place"]),
             b"sort" => !has(&[b"-o", b"--output"]),
-            name => ONLY_READ.contains(name),
+            name => has_property(name, "reads"),
         };
         is_reader && !script.is_function(program)
     };

@@ -9,23 +9,14 @@ use super::many::{directory_of, is_kept, operand_of, writes_file};
 use super::shell::{FoundCall, unused_variable};
 use super::{EditRefusal, Splice, line_end, line_start, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
-use crate::explain::advice::programs::{FILE_CHANGERS, joins};
+use crate::explain::advice::programs::joins;
+use crate::patterns::programs::has_property;
 use crate::patterns::script::{Kind, Script, Simple, Word, identifiers};
 use crate::patterns::shells::Dialect;
 use crate::patterns::words::{Words, contains};
 
-/// Programs that print nothing if they succeed, so that the order of the output stays.
-const SILENT: Words = Words(
-    "bzip2 chattr chgrp chmod chown cp gunzip gzip install ln mkdir mkfifo mv ranlib rm rmdir sed setfacl strip touch truncate unlink xz",
-);
-/// Commands that neither read nor change files.
-const WITHOUT_FILES: Words = Words(
-    ": basename break continue declare dirname echo export expr false let local printf seq set shift true typeset unset",
-);
 /// Commands that only read.
 const READERS: Words = Words("[ awk cat cmp cut grep head paste read sort stat tail test tr uniq wc");
-/// Programs that may get the same file twice.
-const IDEMPOTENT: Words = Words("chmod chgrp chown mkdir touch");
 
 /// A call that moves after the loop.
 struct Lifted<'t> {
@@ -132,7 +123,7 @@ fn lifted_of<'t>(call: &FoundCall<'_, 't>, around: &Around<'t>) -> Result<Vec<Li
     for index in script.inside(around.node) {
         let is_after = script.node(index).range.start > from && around.body.contains(&script.node(index).range.start);
         let program = script.program(index).filter(|_| is_after);
-        if program.is_some_and(|program| SILENT.contains(&program)) {
+        if program.is_some_and(|program| has_property(&program, "silent")) {
             lifted.push(lift(call, index, around)?);
         }
     }
@@ -166,8 +157,8 @@ fn lift<'t>(call: &FoundCall<'_, 't>, command: usize, around: &Around<'t>) -> Re
         simple.words[1..].iter().map(|word| word.literal().unwrap_or_else(|| b"x".to_vec())).collect();
     let words: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
     let prints = words.iter().any(|word| word.starts_with(b"-") && !word.starts_with(b"--") && word.contains(&b'v'));
-    let is_known = joins(&program, &words) && SILENT.contains(&program) && !script.is_function(&program) && !prints;
-    if !is_known || words.contains(&b"--verbose".as_slice()) {
+    let is_known = joins(&program, &words) && has_property(&program, "silent") && !script.is_function(&program);
+    if !is_known || prints || words.contains(&b"--verbose".as_slice()) {
         return refuse(format!("the order of what {} prints would change", name(&program)));
     }
     let range = &script.node(command).range;
@@ -222,8 +213,9 @@ fn operands(
 fn check_rest(call: &FoundCall<'_, '_>, around: &Around<'_>, lifted: &[Lifted<'_>]) -> Result<(), EditRefusal> {
     let script = call.script;
     let from = script.node(call.command).range.start;
-    let may_repeat =
-        lifted.iter().all(|each| script.program(each.command).is_some_and(|program| IDEMPOTENT.contains(&program)));
+    let may_repeat = lifted
+        .iter()
+        .all(|each| script.program(each.command).is_some_and(|program| has_property(&program, "repeatable")));
     refuse_if(!call.rewrite.is_distinct && !may_repeat, "some of the calls have the same arguments")?;
     let redirections = &script.text[around.body.end..script.node(around.node).range.end];
     if contains(redirections, b"2>") || contains(redirections, b"&>") {
@@ -265,7 +257,7 @@ fn may_stay(script: &Script<'_>, around: &Around<'_>, index: usize, simple: &Sim
         let source = script.source(&word.range);
         source.starts_with(b"-") || identifiers(source).any(|variable| around.may_set(script, variable))
     };
-    let changes_own_files = FILE_CHANGERS.contains(&program) && simple.words[1..].iter().all(changes);
-    WITHOUT_FILES.contains(&program) && !(writes && is_after)
+    let changes_own_files = has_property(&program, "changes") && simple.words[1..].iter().all(changes);
+    has_property(&program, "no-files") && !(writes && is_after)
         || !is_after && (READERS.contains(&program) || changes_own_files)
 }

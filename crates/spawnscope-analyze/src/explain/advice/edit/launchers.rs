@@ -7,16 +7,11 @@ use super::shell::FoundCall;
 use super::{EditRefusal, Splice, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::model::launch::base_name;
+use crate::patterns::programs::has_property;
 use crate::patterns::script::{Kind, Script, Word, identifiers, names};
 use crate::patterns::shells::is_shell;
-use crate::patterns::words::{Words, contains};
+use crate::patterns::words::contains;
 use crate::patterns::xargs::XargsOptions;
-
-/// Commands that would affect the next input, too.
-const LASTING: Words = Words(
-    ". alias break cd continue declare eval exec exit export getopts let local mapfile read readarray readonly return set shift source trap
-     typeset umask unset wait",
-);
 
 /// Passes many inputs at once.
 pub(super) fn pass_many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
@@ -152,7 +147,7 @@ fn lasts(script: &Script<'_>, index: usize) -> bool {
         Kind::For(each) => is_used_before(script, each.name, node.range.start),
         Kind::Simple(simple) => {
             let command = simple.words.first().map(|word| word.literal().unwrap_or_default());
-            let is_lasting = command.is_some_and(|command| command.is_empty() || LASTING.contains(&command));
+            let is_lasting = command.is_some_and(|command| command.is_empty() || has_property(&command, "lasts"));
             let is_set = |name: &[u8]| {
                 let is_always = script.ancestors(index).all(|each| {
                     let first = script.node(each).range.start;

@@ -2,12 +2,10 @@
 
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{Together, joins};
+use crate::patterns::programs::has_property;
 use crate::patterns::script::identifiers;
 use crate::patterns::words::{Words, contains};
 
-/// Programs that print one line for each operand.
-const PRINT_A_LINE_EACH: Words =
-    Words("b2sum md5sum readlink realpath sha1sum sha224sum sha256sum sha384sum sha512sum");
 /// Variables and functions of awk that depend on the line only.
 const OF_A_LINE: Words = Words("NF index int length substr tolower toupper");
 
@@ -36,7 +34,7 @@ impl LineEach {
             }
             (b"wc", [b"-l" | b"-c" | b"-m" | b"-w"] | [b"-l" | b"-c" | b"-m" | b"-w", _]) => Some(LineEach::Count),
             (b"jq", [b"-r", path, _]) => plain(Together::Jq.join(&[path.to_vec()], &["x".to_owned()], false).is_some()),
-            _ => plain(PRINT_A_LINE_EACH.contains(program) && joins(program, arguments)),
+            _ => plain(has_property(program, "line-each") && joins(program, arguments)),
         }
     }
 

@@ -10,10 +10,7 @@ use super::{EditRefusal, Splice, collected, limited, many, refuse, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{For, Kind, Part, Word, names};
 use crate::patterns::shells::Dialect;
-use crate::patterns::words::Words;
 
-/// Programs that these edits replace.
-pub(in crate::explain::advice) const SEARCH: Words = Words("awk egrep fgrep gawk grep head mawk sed seq tail");
 /// Longer lists of numbers are not written out.
 const MAX_NUMBERS: i64 = 20;
 

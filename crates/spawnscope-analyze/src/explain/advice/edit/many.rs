@@ -15,8 +15,9 @@ use super::{
     splice,
 };
 use crate::explain::advice::phrases::name;
-use crate::explain::advice::programs::{HAS_DESTINATION, joins};
+use crate::explain::advice::programs::joins;
 use crate::model::launch::base_name;
+use crate::patterns::programs::has_property;
 use crate::patterns::script::{Kind, Part, Redirection, Script, Word, identifiers, names};
 
 /// Longer lists of arguments might not fit into one call.
@@ -302,7 +303,7 @@ fn check_variable(
 pub(super) fn directory_of(call: &FoundCall<'_, '_>, command: usize) -> Option<String> {
     let words = &call.script.simple(command)?.words;
     let is_known =
-        call.script.program(command)? == call.rewrite.program && HAS_DESTINATION.contains(&call.rewrite.program);
+        call.script.program(command)? == call.rewrite.program && has_property(&call.rewrite.program, "destination");
     let source = name(call.script.source(&words.last().filter(|_| is_known && words.len() > 2)?.range));
     let is_path = |at: &usize| !source[*at..].contains(['}', ')', '`']) || source[*at..].starts_with("/$");
     let mut slash = source
@@ -326,7 +327,7 @@ pub(super) fn directory_of(call: &FoundCall<'_, '_>, command: usize) -> Option<S
 fn check_destination(call: &FoundCall<'_, '_>, command: usize, position: usize) -> Result<(), EditRefusal> {
     let (script, words) = (call.script, call.script.simple(command).map_or(&[][..], |simple| &simple.words[..]));
     let after = &words[position + 1..];
-    let has_destination = HAS_DESTINATION.contains(&script.program(command).unwrap_or_default());
+    let has_destination = has_property(&script.program(command).unwrap_or_default(), "destination");
     let is_option = |word: &Word<'_>| word.literal().is_some_and(|word| word.starts_with(b"-"));
     let is_made = |word: &Word<'_>| {
         let directories = script.calls(b"mkdir").filter_map(|made| script.simple(made)).flat_map(|made| &made.words);

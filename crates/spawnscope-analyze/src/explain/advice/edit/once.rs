@@ -8,17 +8,11 @@ use super::shell::{FoundCall, can_be, unused_variable, used};
 use super::{EditRefusal, Splice, limited, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::{ANSWER_LIMIT, name};
 use crate::model::launch::base_name;
+use crate::patterns::programs::has_property;
 use crate::patterns::queries::GIT_READS;
 use crate::patterns::script::{Kind, Redirection, Script, Word};
 use crate::patterns::words::Words;
 
-/// Programs whose output depends only on their input and arguments, which may be moved together
-/// with a call.
-pub(in crate::explain::advice) const FILTERS: Words =
-    Words("awk basename cut dirname echo expr grep head paste printf sed sort tail tr true uniq wc");
-/// Programs that print a fact about the machine or the user, which does not depend on the
-/// directory.
-const PRINT_A_FACT: Words = Words("arch getconf hostname id logname nproc uname whoami");
 /// Variables that a shell changes itself.
 const CHANGING: Words = Words("BASHPID EPOCHREALTIME EPOCHSECONDS FUNCNAME LINENO RANDOM SECONDS SRANDOM");
 /// Builtins that change the directory.
@@ -35,7 +29,7 @@ pub(super) fn once(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
         return refuse(format!("the arguments of {} differ", call.program()));
     }
     let (moved, range) = moved(call)?;
-    let is_handled = !PRINT_A_FACT.contains(&call.rewrite.program) && !is_head(call) && handles_failure(script, moved);
+    let is_handled = !has_property(&call.rewrite.program, "fact") && !is_head(call) && handles_failure(script, moved);
     refuse_if(is_handled, format!("the script handles a failure of {}", call.program()))?;
     let variables = variables_of(script, &range)?;
     let statement = place(call, moved, &variables)?;
@@ -56,7 +50,7 @@ pub(super) fn once(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
     };
     let before = insertion_at(script.text, script.node(statement).range.start, &format!("{variable}={command}"));
     let mut limits = vec!["the question is then asked even if the loop does nothing"];
-    if !PRINT_A_FACT.contains(&call.rewrite.program) {
+    if !has_property(&call.rewrite.program, "fact") {
         limits.push(ANSWER_LIMIT);
     }
     Ok(limited(vec![before, splice(range, text)], &limits))
@@ -89,7 +83,7 @@ fn moved(call: &FoundCall<'_, '_>) -> Result<(usize, Range<usize>), EditRefusal>
     // The output of other programs may be empty. `$( )` around the function removes the newline
     // that is then printed.
     let is_plain = call.pipeline.len() == 1 && call.simple.redirections.is_empty();
-    let is_fact = PRINT_A_FACT.contains(&call.rewrite.program);
+    let is_fact = has_property(&call.rewrite.program, "fact");
     if !is_plain || !is_fact && !is_in_captured_function(script, call.command) {
         return refuse(format!("the line does not call {} in $( )", call.program()));
     }
@@ -150,7 +144,7 @@ fn check_inside(call: &FoundCall<'_, '_>, substitution: usize) -> Result<(), Edi
         let is_movable = match &script.node(index).kind {
             Kind::Simple(simple) => {
                 let program = simple.words.first().and_then(Word::literal).unwrap_or_default();
-                let is_known = index == call.command || FILTERS.contains(base_name(&program));
+                let is_known = index == call.command || has_property(base_name(&program), "filter");
                 is_known && !script.is_function(&program) && simple.redirections.iter().all(is_quiet)
             }
             Kind::List { is_background } => !is_background,
@@ -230,7 +224,7 @@ pub(super) fn place(call: &FoundCall<'_, '_>, substitution: usize, variables: &[
 /// there.
 fn before_function(call: &FoundCall<'_, '_>, function: usize, variables: &[&[u8]]) -> Option<usize> {
     let script = call.script;
-    let is_fact = PRINT_A_FACT.contains(&call.rewrite.program);
+    let is_fact = has_property(&call.rewrite.program, "fact");
     // Changes of the directory before the definition do not matter, unless a function makes them.
     let start = script.node(function).range.start;
     let changes_directory = DIRECTORY_CHANGES.iter().flat_map(|change| script.calls(change.as_bytes())).any(|change| {

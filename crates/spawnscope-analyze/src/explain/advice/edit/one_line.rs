@@ -4,14 +4,9 @@
 use super::line_each::answers_each_line;
 use crate::explain::advice::phrases::name;
 use crate::model::launch::base_name;
+use crate::patterns::programs::has_property;
 use crate::patterns::script::{Kind, Part, Script, Simple, Word, names};
-use crate::patterns::words::Words;
 
-/// Programs that print one line.
-const PRINT_ONE_LINE: Words =
-    Words("basename date dirname expr hostname id mktemp nproc pwd readlink realpath tty uname wc which whoami");
-/// Filters that print at most one line for each line.
-const KEEP_LINES: Words = Words("cut egrep fgrep grep head rev sed sort tail tr uniq");
 /// Filters that print one line, whatever they read.
 const ONE_OF_ALL: &str = "cksum, head -1, head -n1, head -n 1, md5sum, sha1sum, sha256sum, sha384sum, sha512sum, tail -1, tail -n1, tail -n 1, \
                           wc -c, wc -l, wc -w";
@@ -152,9 +147,10 @@ fn prints_one_line<'t>(script: &Script<'t>, substitution: usize, known: &mut Vec
         let prints = match std::mem::take(&mut is_first) {
             true if program == b"echo" => simple.words.iter().all(|word| is_line(script, word, known)),
             true if program == b"git" => is_line_of_git(simple),
-            true => PRINT_ONE_LINE.contains(base_name(&program)),
+            true => has_property(base_name(&program), "one-line"),
             false => {
-                KEEP_LINES.contains(base_name(&program)) || words().is_some_and(|words| answers_each_line(&words, b""))
+                has_property(base_name(&program), "keeps-lines")
+                    || words().is_some_and(|words| answers_each_line(&words, b""))
             }
         };
         prints && !has_escape

@@ -9,15 +9,12 @@ use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::model::launch::{Launch, Outcome};
 use crate::patterns::package_scripts::ScriptCall;
+use crate::patterns::programs::has_property;
 use crate::patterns::shells::{Dialect, command_of};
-use crate::patterns::words::Words;
 use spawnscope_data::event::Language;
 
 /// Maximum number of lines that one finding edits.
 pub(in crate::explain::advice) const MAX_EDITS: usize = 100;
-
-/// Programs that answer with their exit status.
-const ANSWER_BY_STATUS: Words = Words("cmp diff egrep fgrep grep test");
 
 /// A line of a shell script and all calls of a program from it.
 pub(in crate::explain::advice) struct ShellSite<'g> {
@@ -143,7 +140,7 @@ impl ShellSite<'_> {
         let mut all = launches.iter().map(|index| context.launch(*index));
         let has_failures = all.clone().any(|launch| !is_success(launch));
         let has_errors = all.any(|launch| {
-            !is_success(launch) && (launch.outcome != Outcome::Code(1) || !ANSWER_BY_STATUS.contains(program))
+            !is_success(launch) && (launch.outcome != Outcome::Code(1) || !has_property(program, "status"))
         });
         let is_distinct = calls.len() == launches.len();
         let rewrite = code.map(|code| ShellRewrite {

@@ -5,6 +5,7 @@
 use super::shell::FoundCall;
 use super::{EditRefusal, Form, NewCode, ShellRewrite, Splice, limited, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
+use crate::patterns::programs::has_property;
 use crate::patterns::script::{Redirection, Word, names};
 use crate::patterns::words::Words;
 
@@ -77,9 +78,6 @@ fn is_pattern(call: &FoundCall<'_, '_>, word: &Word<'_>) -> bool {
     call.plain_source(word).is_ok() && word.literal().map_or_else(is_quoted, |text| !text.starts_with(b"-"))
 }
 
-/// Filters of their input that fail only if they get wrong arguments.
-const NEVER_FAIL: Words = Words("awk cut head rev sed sort tail tr uniq wc");
-
 /// `x=$(a | b)` becomes `x=$(a); x=$(echo "$x" | b)`. `None` for other calls.
 pub(super) fn last_stage(call: &FoundCall<'_, '_>) -> Option<Splice> {
     let script = call.script;
@@ -101,7 +99,8 @@ pub(super) fn last_stage(call: &FoundCall<'_, '_>) -> Option<Splice> {
     let stages = name(script.source(&(script.node(first).range.start..script.node(before).range.end)));
     let stage = name(script.source(&script.node(last).range));
     // Without pipefail, the script goes on if the program before the filter fails.
-    let never_fails = before != first && script.program(before).is_some_and(|program| NEVER_FAIL.contains(&program));
+    let never_fails =
+        before != first && script.program(before).is_some_and(|program| has_property(&program, "never-fails"));
     let if_failed = if never_fails || names(script.text, b"pipefail") { "" } else { " || :" };
     let text = format!("{variable}=$({stages}){if_failed}; {variable}=$(echo \"${variable}\" | {stage})");
     Some(splice(script.node(holder).range.clone(), text))

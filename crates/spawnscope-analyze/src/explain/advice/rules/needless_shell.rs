@@ -5,15 +5,13 @@ use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::languages::language;
 use crate::explain::advice::phrases::{WITHOUT_SHELL_LIMIT, launches, literal, name, quoted, time};
+use crate::patterns::programs::has_property;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shell_syntax::{Need, need_of};
 use crate::patterns::shells::{command_of, needless_shell};
-use crate::patterns::words::Words;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::units;
 
-/// Programs that launch a command per file or per item of their input.
-const PER_FILE_LAUNCHERS: Words = Words("find gfind gxargs xargs");
 /// GNU parallel, which always uses a shell for its jobs.
 pub(in crate::explain::advice) const PARALLEL: &[u8] = b"parallel";
 
@@ -29,13 +27,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 /// Whether a launch goes through a shell that its parent can leave out. `find` and `xargs` need the
 /// shell for redirections, directories and variables, because they have no options for these.
 pub(in crate::explain::advice) fn is_needless(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    let is_per_file = is_per_file_launcher(context.launch(index).birth_command.name);
+    let is_per_file = has_property(context.launch(index).birth_command.name, "per-item");
     needless_shell(context.forest(), index).is_some() && !(is_per_file && count_with_syntax(context, &[index]) > 0)
-}
-
-/// Whether a program launches a command per file or per item of its input.
-pub(in crate::explain::advice) fn is_per_file_launcher(program: &[u8]) -> bool {
-    PER_FILE_LAUNCHERS.contains(program)
 }
 
 /// Returns how many of the launches use shell syntax that the caller must replace.
@@ -61,7 +54,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
         format!("{some} redirections, variables or a directory, which options of the call can replace")
     });
     let language = language(runtime);
-    let is_per_file = is_per_file_launcher(parent);
+    let is_per_file = has_property(parent, "per-item");
     let parent_name = name(parent);
     let cases = [
         if is_per_file { "files" } else { "" },

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Site;
 use crate::explain::advice::context::{DEPENDENT_SHARE, MIN_REPETITIONS, RuleContext};
-use crate::explain::advice::programs::{FILE_CHANGERS, Together, is_compiler, is_worth_a_launch};
+use crate::explain::advice::programs::{Together, is_worth_a_launch};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::model::launch::{Launch, NOT_FOUND, base_name};
 use crate::model::tree::Forest;
 use crate::patterns::calls::Call;
 use crate::patterns::chains::is_in_version_manager;
+use crate::patterns::programs::{has_property, version_has_property};
 use crate::patterns::queries::{Answer, answer_of, question_of};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell};
@@ -98,9 +99,8 @@ fn in_turn(context: &RuleContext<'_, '_>, launches: Vec<u32>) -> (Vec<u32>, Vec<
 pub(super) fn rounds(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<u32> {
     let program = context.launch(*launches.first()?).command.name;
     let is_known = Together::of(program).is_some();
-    if !is_known
-        && (is_shell(program) || is_worth_a_launch(program) || is_compiler(program) || FILE_CHANGERS.contains(program))
-    {
+    let is_one = is_shell(program) || is_worth_a_launch(program) || version_has_property(program, "compiler");
+    if !is_known && (is_one || has_property(program, "changes")) {
         return None;
     }
     let line = |index: u32| context.sites.number_of(index as usize);

@@ -18,6 +18,7 @@ use crate::explain::advice::finding::Finding;
 use crate::explain::advice::owner::foreign_code;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::model::external_wait::{ExternalWait, external_wait_of};
+use crate::patterns::programs::has_property;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::is_shell;
 use crate::predict::dependence::is_launcher;
@@ -306,7 +307,7 @@ fn is_consequence(context: &RuleContext<'_, '_>, around: &Site<'_>, site: &Site<
     let has_few = site.launches.len() <= 2 * around.launches.len();
     around.launches.len() > 1
         && (is_same_function_of_make(context, around)
-            || has_few && cures::are_lines_of_a_language(context, around) && !cures::needs_library(site.program)
+            || has_few && cures::are_lines_of_a_language(context, around) && !has_property(site.program, "library")
             || !is_wrapper && foreign_code(context, &site.launches).is_some())
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) use crate::explain::advice::edit::{Form, Operand};
 use crate::explain::advice::phrases::{ONE_LINE_LIMIT, VARIABLE_LIMIT, quoted};
+use crate::patterns::programs::has_property;
 use crate::patterns::shells::Dialect;
 
 /// The arguments of a program and its context in the script.
@@ -102,15 +103,12 @@ impl ExactFor {
             ExactFor::Integers => {
                 [0, 2].iter().all(|at| arguments.get(*at).is_some_and(|number| is_plain_integer(number)))
             }
-            ExactFor::Program => !BUILTINS.contains(&operand),
+            ExactFor::Program => !has_property(operand, "builtin"),
             // The input is not recorded. The edit examines the script.
             ExactFor::Line | ExactFor::Any => true,
         }
     }
 }
-
-/// Builtins whose names are also names of programs.
-const BUILTINS: [&[u8]; 10] = [b"[", b"echo", b"false", b"kill", b"printf", b"pwd", b"test", b"time", b"true", b"type"];
 
 fn is_plain_integer(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").unwrap_or(text);

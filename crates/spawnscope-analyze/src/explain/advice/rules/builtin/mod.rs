@@ -22,8 +22,8 @@ use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::thresholds::longest_frequent_groups;
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::{PipelineUnit, writer_of};
+use crate::patterns::programs::has_property;
 use crate::patterns::shells::{Dialect, needless_shell};
-use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use call::{Call, Effect, Substitute};
@@ -37,10 +37,6 @@ use spawnscope_data::units;
 const MAX_FINDINGS: usize = 5;
 /// Maximum number of different calls that are shown per program.
 const MAX_FORMS: usize = 4;
-/// Scripts without input, whose work is as small as that of a builtin.
-const WITHOUT_INPUT: Words = Words("which");
-/// Programs that must read all lines of their input, for each of which a shell executes commands.
-const READ_ALL_LINES: Words = Words("egrep fgrep grep sort uniq wc");
 /// The lengths of replacements that the title shows, in characters.
 const TITLE_LENGTHS: RangeInclusive<usize> = 3..=24;
 
@@ -117,8 +113,8 @@ pub(in crate::explain::advice) fn can_replace(context: &RuleContext<'_, '_>, ind
 /// Whether a launch reads each line that another program prints. There may be many, and the shell
 /// executes commands for each.
 pub(in crate::explain::advice) fn may_read_much(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    let writer =
-        writer_of(context.forest(), index).filter(|_| READ_ALL_LINES.contains(context.launch(index).command.name));
+    let reads_all = has_property(context.launch(index).command.name, "all-lines");
+    let writer = writer_of(context.forest(), index).filter(|_| reads_all);
     writer.is_some_and(|writer| !context.launch(writer as u32).execs.is_empty())
 }
 
@@ -209,8 +205,9 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
         context.small_work.is_mostly_tax(index)
     };
     let is_in_needless_shell = forest.parent(index).is_some_and(|shell| needless_shell(forest, shell as u32).is_some());
-    // The user does not maintain the scripts of a version manager.
-    if !is_small && !WITHOUT_INPUT.contains(launch.command.name)
+    // The work of `which`, a script without input, is as small as that of a builtin. The user does
+    // not maintain the scripts of a version manager.
+    if !is_small && launch.command.name != b"which"
         || is_in_version_manager(forest, index as u32)
         || is_in_needless_shell
     {

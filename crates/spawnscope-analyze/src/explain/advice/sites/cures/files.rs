@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::phrases::{name, quoted, replacement};
-use crate::explain::advice::programs::{HAS_DESTINATION, TAKES_MANY, TAKES_ONE, is_heavy, is_sed_for_each_file};
+use crate::explain::advice::programs::is_sed_for_each_file;
 use crate::explain::advice::tables::recipe;
 use crate::model::launch::{Exec, is_version_of};
+use crate::patterns::programs::has_property;
 use crate::patterns::shells::Dialect;
 use crate::patterns::xargs::XargsOptions;
 
@@ -83,9 +84,9 @@ fn member<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Member<'a>> {
     let launcher = launcher_of(context, index)?;
     let is_loop = matches!(launcher, Launcher::Shell(_));
     // Without a recorded start-up, nothing shows how much of a long run is work.
-    let is_small = launch.start_up.get().is_some() || !is_heavy(program) || is_small(context, index);
+    let is_small = launch.start_up.get().is_some() || !has_property(program, "heavy") || is_small(context, index);
     let is_read = is_loop && context.is_captured(index);
-    if exec.interpreter().is_some() && is_loop && !TAKES_MANY.contains(program)
+    if exec.interpreter().is_some() && is_loop && !has_property(program, "many")
         || exec.argv_cut
         || !is_small
         || is_read
@@ -94,7 +95,8 @@ fn member<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Member<'a>> {
         return None;
     }
     let mut common: Vec<&[u8]> = exec.arguments().collect();
-    let has_destination = HAS_DESTINATION.contains(program) && common.len() > 2 && !common.contains(&b"-t".as_slice());
+    let has_destination =
+        has_property(program, "destination") && common.len() > 2 && !common.contains(&b"-t".as_slice());
     let at = common.len().checked_sub(if has_destination { 2 } else { 1 }).filter(|at| *at > 0)?;
     let file = common.remove(at);
     // A launch with a second file argument does not belong to a list of files.
@@ -135,10 +137,10 @@ fn xargs(arguments: &[&[u8]], cpus: usize) -> Option<Launcher> {
 fn takes_many(launcher: Launcher, program: &[u8], exec: &Exec<'_>) -> bool {
     let arguments: Vec<&[u8]> = exec.arguments().skip(1).collect();
     match launcher {
-        Launcher::Shell(_) => TAKES_MANY.contains(program) || is_sed_for_each_file(program, &arguments),
+        Launcher::Shell(_) => has_property(program, "many") || is_sed_for_each_file(program, &arguments),
         Launcher::Xargs { .. } | Launcher::Find => {
             let is_sed = program == b"sed" && is_sed_for_each_file(program, &arguments);
-            is_sed || !TAKES_ONE.contains(program) && !is_version_of(program, b"python")
+            is_sed || !has_property(program, "one") && !is_version_of(program, b"python")
         }
     }
 }

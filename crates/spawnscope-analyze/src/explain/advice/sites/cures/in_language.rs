@@ -1,13 +1,14 @@
 //! Small programs whose work the launching code can do itself, with a function of its language. For
 //! shells, `rules/builtin` has better advice about many calls.
 
-use super::{Cure, IN_LANGUAGE, certain, finding, needs_library};
+use super::{Cure, IN_LANGUAGE, certain, finding};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::functions::functions;
 use crate::explain::advice::phrases::{OR_ALL, name};
-use crate::explain::advice::programs::{FILE_CHANGERS, is_worth_a_launch};
+use crate::explain::advice::programs::is_worth_a_launch;
 use crate::explain::advice::rules::builtin;
 use crate::explain::advice::sites::Site;
+use crate::patterns::programs::has_property;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{is_shell, needless_shell};
 use crate::patterns::words::Words;
@@ -34,9 +35,9 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
         return None;
     }
     let own = builtin::without_launching(context, &all);
-    let is_guess = builtin::can_replace(context, all[0]) || needs_library(command) || own.is_empty();
+    let is_guess = builtin::can_replace(context, all[0]) || has_property(command, "library") || own.is_empty();
     let case = match own.is_empty() {
-        _ if runtime == Runtime::Shell && FILE_CHANGERS.contains(command) => "files",
+        _ if runtime == Runtime::Shell && has_property(command, "changes") => "files",
         true => "unknown",
         false => "known",
     };

@@ -11,10 +11,7 @@ use crate::explain::advice::edit::{Form, answers_each_line, one_process};
 use crate::explain::advice::edits::shell_edits;
 use crate::explain::advice::finding::{Finding, OneCall};
 use crate::explain::advice::phrases::{INPUTS, launches, name, option, quoted};
-use crate::explain::advice::programs::{
-    FILE_CHANGERS, HAS_DESTINATION, TAKES_MANY, TAKES_ONE, Together, is_compiler, is_heavy, is_worth_a_launch,
-    is_wrapper, items_form,
-};
+use crate::explain::advice::programs::{Together, is_worth_a_launch, items_form};
 use crate::explain::advice::rules::builtin::{can_replace, functions_or_code};
 use crate::explain::advice::selection::batch_option;
 use crate::explain::advice::shared_line::SharedLine;
@@ -22,10 +19,10 @@ use crate::explain::advice::sites::Site;
 use crate::model::launch::Exec;
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::pipeline::{PipelineUnit, overlap, writer_of};
+use crate::patterns::programs::{has_property, version_has_property};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::patterns::subcommands;
-use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
@@ -35,8 +32,6 @@ const MAX_BATCH: u32 = 1000;
 /// Minimum share of distinct command lines, in percent. Repeated command lines are a question that
 /// is asked again.
 const MIN_DISTINCT_PERCENT: usize = 50;
-/// Programs that answer once for all that they read.
-const AGGREGATES: Words = Words("cksum cmp diff egrep fgrep grep head md5sum sha1sum sha256sum sort tail uniq wc");
 
 /// Returns the cure of launches with different inputs.
 pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
@@ -46,7 +41,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     if is_shell(command) || is_worth_a_launch(command) || prepares {
         return None;
     }
-    if is_compiler(command) {
+    if version_has_property(command, "compiler") {
         return of_probes(context, site);
     }
     if context.launch(site.launches[0]).execs.first().and_then(command_of).is_some() {
@@ -141,10 +136,10 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
         _ => format!(" ({}), once per item", name(&subcommands::label(command, subcommand))),
     };
     let option = batch_option(context, (command, site.parent), subcommand, &all, MAX_BATCH);
-    let line = shared_line(context, &all).filter(|line| line.ends_with_operand(TAKES_MANY.contains(command)));
+    let line = shared_line(context, &all).filter(|line| line.ends_with_operand(has_property(command, "many")));
     let line = line.map(|line| line.with_inputs(&format!("{}S...", line.input().to_uppercase())));
     let reader = program_of_reader(context, all[0]);
-    let reader = reader.filter(|reader| AGGREGATES.contains(reader) && !is_for_reader).map(name);
+    let reader = reader.filter(|reader| has_property(reader, "aggregates") && !is_for_reader).map(name);
     let values = [("line", line.as_deref().unwrap_or(form)), ("reader", reader.as_deref().unwrap_or_default())];
     let finding = finding(context, site, MANY, &which, all).recipe("many-items", &[], &values).one_call(OneCall::Items);
     let readers = of_readers(context, &finding.launches, is_for_reader);
@@ -200,11 +195,11 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
         (Some(_), 1) => ", with one different argument",
         _ => "",
     };
-    if differing == 0 && FILE_CHANGERS.contains(command) || is_heavy(command) {
+    if differing == 0 && has_property(command, "changes") || has_property(command, "heavy") {
         return None;
     }
     let list =
-        line.as_ref().filter(|_| TAKES_MANY.contains(command) && differing > 0).and_then(SharedLine::before_inputs);
+        line.as_ref().filter(|_| has_property(command, "many") && differing > 0).and_then(SharedLine::before_inputs);
     if let Some(list) = list {
         return Some(of_list(context, site, &list, differing));
     }
@@ -284,7 +279,7 @@ fn fix_of_unknown(context: &RuleContext<'_, '_>, finding: Finding, program: &str
     let command = context.launch(all[0]).command.name;
     let exec = context.launch(all[0]).execs.last();
     let form = exec.and_then(|exec| items_form(command, exec, program_of_reader(context, all[0])));
-    let takes_one = TAKES_ONE.contains(command);
+    let takes_one = has_property(command, "one");
     let differs = line.as_ref().is_some_and(|line| line.differing() > 0);
     let differs_in_options = differs && !takes_one && line.as_ref().is_some_and(|line| line.differs_in_options);
     let several = line.filter(|_| !takes_one).and_then(|line| line.with_all_inputs());
@@ -314,7 +309,7 @@ fn of_pairs(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let mut all = site.launches.clone();
     all.retain(|index| context.launch(*index).execs.len() == 1 && context.small_work.is_mostly_tax(*index as usize));
     let batched: usize = files::batches(context, &all).iter().map(|(_, batch)| batch.len()).sum();
-    if !HAS_DESTINATION.contains(command)
+    if !has_property(command, "destination")
         || all.len() < MIN_REPETITIONS
         || batched * 2 > all.len()
         || Runtime::of_parent(context.forest(), all[0]) != Runtime::Shell
@@ -387,7 +382,7 @@ pub(super) fn in_one_wrapper(context: &RuleContext<'_, '_>, site: &Site<'_>) -> 
         let first = launch.execs.first().filter(|exec| exec.interpreter().is_none())?;
         // `env` alone prints the environment.
         let runs_another = launch.execs.len() > 1 || !context.forest().children(*index as usize).is_empty();
-        (is_wrapper(first.program_name()) && (runs_another || connection(first).is_some()))
+        (has_property(first.program_name(), "wrapper") && (runs_another || connection(first).is_some()))
             .then_some(first.program_name())
     };
     let first = wrapper(&all[0])?;

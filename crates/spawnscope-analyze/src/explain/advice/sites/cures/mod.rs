@@ -20,7 +20,6 @@ use crate::explain::advice::shared_line::SharedLine;
 use crate::model::launch::NOT_FOUND;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell};
-use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
@@ -97,13 +96,6 @@ pub(super) fn are_lines_of_a_language(context: &RuleContext<'_, '_>, site: &Site
             Runtime::of_parent(context.forest(), site.launches[0]),
             Runtime::Shell | Runtime::Make | Runtime::Native
         )
-}
-
-/// Whether a language does the work of a program only with a library. One launch for many inputs is
-/// easier.
-pub(super) fn needs_library(program: &[u8]) -> bool {
-    const LIBRARIES: Words = Words("curl git jq openssl sqlite3 wget");
-    LIBRARIES.contains(program)
 }
 
 /// Returns `bash launches git 12 times`.

@@ -8,7 +8,6 @@ use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::languages::language;
 use crate::explain::advice::phrases::{name, quoted, selector, time};
-use crate::explain::advice::programs::LOCKERS;
 use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::tables::recipe;
@@ -19,6 +18,7 @@ use crate::model::timeline::beginning;
 use crate::model::tree::Forest;
 use crate::patterns::calls::Call;
 use crate::patterns::pipeline::writer_of;
+use crate::patterns::programs::has_property;
 use crate::patterns::recursive_make::is_sub_make;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::script::{Kind, Script};
@@ -44,8 +44,6 @@ const MAX_ANCESTORS: usize = 6;
 const LOCKS: [u16; 2] = numbers(["flock", "fcntl"]);
 /// Launches are about a lock if they wait for it during at least this share of their time.
 const MIN_LOCK_SHARE: f64 = 0.3;
-/// Parents that by default run as many commands at a time as there are CPUs.
-const PARALLEL_BY_DEFAULT: Words = Words("bazel cargo go ninja");
 
 /// Launches that mostly wait, and not for a CPU, are run more at a time than there are CPUs, but no
 /// more than this.
@@ -136,7 +134,7 @@ fn is_sequence(forest: &Forest<'_>, parent: usize) -> bool {
 /// probably depend on each other.
 fn has_enough_jobs(forest: &Forest<'_>, parent: usize, cpus: u32) -> bool {
     let program = forest.launches[parent].command.name;
-    if recipe("jobs-option", &[&name(program)], &[]).is_empty() && !PARALLEL_BY_DEFAULT.contains(program) {
+    if recipe("jobs-option", &[&name(program)], &[]).is_empty() && !has_property(program, "parallel") {
         return false;
     }
     let mut changes: Vec<(Nanos, i32)> = Vec::new();
@@ -210,7 +208,7 @@ fn takes_lock(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let forest = context.forest();
     let is_known = context.walk(all).any(|step| {
         let mut execs = forest.launches[step.index].execs.iter();
-        execs.any(|exec| LOCKERS.contains(exec.program_name()))
+        execs.any(|exec| has_property(exec.program_name(), "locks"))
     });
     is_known || waited_for_locks(context, all) > Nanos(0)
 }

@@ -5,12 +5,12 @@ use super::front_ends::{self, FrontEnd};
 use super::{Cure, RESIDENT, finding, open, removing, shared_line};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::phrases::{name, option};
-use crate::explain::advice::programs::is_wrapper;
 use crate::explain::advice::selection::batch_option;
 use crate::explain::advice::sites::Site;
 use crate::model::launch::{Exec, base_name};
 use crate::patterns::chains::did_other_work;
 use crate::patterns::package_scripts::ScriptCall;
+use crate::patterns::programs::has_property;
 use crate::patterns::runtimes::Runtime;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
@@ -50,7 +50,7 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let program = context.launch(all[0]).execs.last().map_or(command, Exec::program_name);
     let runtime = Runtime::named(program);
     if matches!(runtime, Runtime::Native | Runtime::Make | Runtime::Shell | Runtime::CMake)
-        || is_wrapper(command)
+        || has_property(command, "wrapper")
         || all.iter().any(|index| did_other_work(forest, context.timelines(), *index))
         || ScriptCall::of(forest, all[0]).is_some()
     {

@@ -4,14 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Cure, IN_LANGUAGE, MANY, certain, files, finding, needs_library, open};
+use super::{Cure, IN_LANGUAGE, MANY, certain, files, finding, open};
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::functions::functions_in;
 use crate::explain::advice::phrases::{launches, literal, name, option, quoted, time, times};
-use crate::explain::advice::rules::needless_shell::{PARALLEL, is_needless, is_per_file_launcher};
+use crate::explain::advice::rules::needless_shell::{PARALLEL, is_needless};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::sites::Site;
+use crate::patterns::programs::has_property;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::predict::whatif::changes::Change;
@@ -35,7 +36,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     }
     match Runtime::of_parent(context.forest(), all[0]) {
         _ if site.parent == PARALLEL => Some(jobs(context, site, all)),
-        _ if is_per_file_launcher(site.parent) => per_file(context, site),
+        _ if has_property(site.parent, "per-item") => per_file(context, site),
         Runtime::Make => recipe(context, site, &all),
         Runtime::Shell => in_this_shell(context, site, all),
         runtime => of_language(context, site, runtime, all),
@@ -46,7 +47,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
 pub(super) fn per_file(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let mut all = site.launches.clone();
     all.retain(|index| {
-        is_per_file_launcher(site.parent) && context.launch(*index).execs.first().and_then(command_of).is_some()
+        has_property(site.parent, "per-item") && context.launch(*index).execs.first().and_then(command_of).is_some()
     });
     all.retain(|index| files::launcher_of(context, *index).is_some() && !is_needless(context, *index));
     (all.len() >= MIN_REPETITIONS).then_some(())?;
@@ -149,7 +150,8 @@ fn of_language(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime,
         time(context.spent_on(&shells))
     );
     let finding = finding(context, site, IN_LANGUAGE, "", all).evidence(spent).predicted_as(context, Change::InProcess);
-    let are_libraries = |programs: &[String]| programs.iter().all(|program| needs_library(program.as_bytes()));
+    let are_libraries =
+        |programs: &[String]| programs.iter().all(|program| has_property(program.as_bytes(), "library"));
     let is_library = known.as_ref().is_some_and(|(programs, _)| are_libraries(programs));
     let finding = if is_library { finding.guessed() } else { finding };
     let finding = finding.recipe(
