@@ -12,6 +12,7 @@ use crate::model::phases::Phase;
 use crate::model::tree::Forest;
 use crate::path::critical_path::CriticalPath;
 use crate::path::groups::{Group, GroupBy, label_of};
+use crate::patterns::programs::has_property;
 use crate::patterns::shells::is_shell;
 use crate::predict::whatif::changes::Change;
 use crate::predict::whatif::{AppliedChange, Prediction, WhatIf};
@@ -45,9 +46,6 @@ const MIN_LARGE_LAUNCHES: usize = 20_000;
 /// Commands that run during less than this share of the wall are not replayed: little can depend on
 /// them.
 const MIN_SHARE: f64 = 0.02;
-/// Programs that only launch the commands in their arguments or input.
-const LAUNCHERS: &str =
-    "chroot env find flock gmake make nice ninja nohup parallel script setsid stdbuf sudo time timeout unshare xargs";
 /// A command other than a shell or launcher is a wrapper only if it has at most this many launches,
 /// nearly the whole wall depends on it, and another command explains most of this.
 const MAX_WRAPPER_LAUNCHES: u64 = 2;
@@ -56,11 +54,6 @@ const NEARLY_ALL: f64 = 0.9;
 /// A command is a wrapper only if at least this share of what depends on it also depends on another
 /// command.
 const MAJORITY: f64 = 0.5;
-
-/// Whether a program only launches the commands in its arguments or input.
-pub(crate) fn is_launcher(program: &[u8]) -> bool {
-    LAUNCHERS.split(' ').any(|launcher| launcher.as_bytes() == program)
-}
 
 /// A command with its launches, and the time during which at least one of them existed.
 #[derive(Default)]
@@ -132,7 +125,7 @@ fn mark_wrappers(all: &mut [Dependence], names: &[&[u8]], whatif: &WhatIf<'_, '_
     let nearly_all = whatif.unrecorded().0 as f64 * NEARLY_ALL;
     let maybe_wrappers = all.iter().zip(names).map(|(each, name)| {
         let is_around_all = each.count <= MAX_WRAPPER_LAUNCHES && each.saving[0].0 as f64 >= nearly_all;
-        is_shell(name) || is_launcher(name) || is_around_all
+        is_shell(name) || has_property(name, "launcher") || is_around_all
     });
     let maybe_wrappers: Vec<bool> = maybe_wrappers.collect();
     let others = all.iter().zip(&maybe_wrappers).filter(|(_, maybe)| !**maybe);

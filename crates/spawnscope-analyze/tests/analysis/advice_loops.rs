@@ -404,7 +404,7 @@ fn a_shell_that_checks_one_script_has_no_other_cure() {
 fn launches_that_a_known_program_chooses_itself_are_not_the_users() {
     let third_party = Some(Owner::ThirdParty);
     // Only the scripts of CMake name such a program.
-    for (launcher, owner) in [("/usr/bin/cmake", None), ("/usr/bin/clang-16", third_party), ("/opt/my-tool", None)] {
+    for (launcher, owner) in [("/usr/bin/cmake", None), ("/opt/cargo-1.90", third_party), ("/opt/my-tool", None)] {
         let mut serial = Serial::with_command(launcher, &[launcher, "."]);
         for number in 0..COUNT {
             let number = number.to_string();

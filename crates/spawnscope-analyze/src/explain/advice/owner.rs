@@ -11,7 +11,6 @@ use crate::model::launch::{Exec, base_name};
 use crate::patterns::programs::{has_property, version_has_property};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::words::{Words, contains};
-use crate::predict::dependence::is_launcher;
 use crate::sites::callers::CallSite;
 use spawnscope_data::event::Language;
 
@@ -156,7 +155,7 @@ fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g
 fn is_self_directed(exec: &&Exec<'_>) -> bool {
     let name = exec.program_name();
     let is_compiled = matches!(Runtime::named(name), Runtime::Native | Runtime::CMake);
-    let is_packaged = is_compiled && !is_launcher(name) && Owner::of(exec.path()) == Owner::ThirdParty;
+    let is_packaged = is_compiled && !has_property(name, "launcher") && Owner::of(exec.path()) == Owner::ThirdParty;
     is_packaged || version_has_property(name, "self-directed")
 }
 

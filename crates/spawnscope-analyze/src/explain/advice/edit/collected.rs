@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::around::{Around, loops_around, statement_at};
+use super::around::{Around, is_reader, loops_around, statement_at};
 use super::many::{directory_of, is_kept, operand_of, writes_file};
 use super::shell::{FoundCall, unused_variable};
 use super::{EditRefusal, Splice, line_end, line_start, refuse, refuse_if, splice};
@@ -13,10 +13,7 @@ use crate::explain::advice::programs::joins;
 use crate::patterns::programs::has_property;
 use crate::patterns::script::{Kind, Script, Simple, Word, identifiers};
 use crate::patterns::shells::Dialect;
-use crate::patterns::words::{Words, contains};
-
-/// Commands that only read.
-const READERS: Words = Words("[ awk cat cmp cut grep head paste read sort stat tail test tr uniq wc");
+use crate::patterns::words::contains;
 
 /// A call that moves after the loop.
 struct Lifted<'t> {
@@ -259,5 +256,5 @@ fn may_stay(script: &Script<'_>, around: &Around<'_>, index: usize, simple: &Sim
     };
     let changes_own_files = has_property(&program, "changes") && simple.words[1..].iter().all(changes);
     has_property(&program, "no-files") && !(writes && is_after)
-        || !is_after && (READERS.contains(&program) || changes_own_files)
+        || !is_after && (is_reader(script, index) || changes_own_files)
 }

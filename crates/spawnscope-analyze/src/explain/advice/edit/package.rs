@@ -9,13 +9,12 @@ use super::command::string_length;
 use super::embedded::Code;
 use super::{EditRefusal, Splice, difference, in_order, limited, refuse, refuse_if, splice, spliced};
 use crate::explain::advice::phrases::name;
+use crate::patterns::programs::has_property;
 use crate::patterns::script::{Kind, Script};
 use crate::patterns::words::{Words, contains};
 
 /// Scripts that call each other more deeply are not replaced.
 const MAX_DEPTH: usize = 8;
-/// Words that change the shell that executes them, and therefore the commands after a script.
-const CHANGE_THE_SHELL: Words = Words(". cd exec exit export set source umask unset");
 
 /// The calls that package scripts made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -132,7 +131,7 @@ fn shell_parts(commands: &[u8]) -> Option<(usize, bool)> {
     let changes = |index: usize| {
         let simple = shell.simple(index);
         simple.is_some_and(|simple| {
-            simple.words.first().is_none_or(|word| word.literal().is_none_or(|word| CHANGE_THE_SHELL.contains(&word)))
+            simple.words.first().is_none_or(|word| word.literal().is_none_or(|word| has_property(&word, "lasts")))
         })
     };
     let count = (0..shell.len())

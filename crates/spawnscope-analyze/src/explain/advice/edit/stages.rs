@@ -7,10 +7,6 @@ use super::{EditRefusal, Form, NewCode, ShellRewrite, Splice, limited, refuse, r
 use crate::explain::advice::phrases::name;
 use crate::patterns::programs::has_property;
 use crate::patterns::script::{Redirection, Word, names};
-use crate::patterns::words::Words;
-
-/// Builtins that do something else outside of a pipeline.
-const READERS: Words = Words(". eval exec exit mapfile read readarray return source");
 
 /// Leaves out the `cat` or `wc` of a pipeline.
 pub(super) fn without_stage(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
@@ -26,7 +22,8 @@ fn without_cat(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     };
     let next = script.simple(*reader).filter(|next| {
         let program = script.program(*reader);
-        let is_program = program.is_some_and(|program| !READERS.contains(&program) && !script.is_function(&program));
+        let is_program =
+            program.is_some_and(|program| !has_property(&program, "lasts") && !script.is_function(&program));
         is_program && !next.redirections.iter().any(|each| each.operator.contains(&b'<'))
     });
     if *first != call.command || next.is_none() || !call.simple.redirections.is_empty() {

@@ -21,7 +21,6 @@ use crate::model::external_wait::{ExternalWait, external_wait_of};
 use crate::patterns::programs::has_property;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::is_shell;
-use crate::predict::dependence::is_launcher;
 use crate::predict::whatif::changes::Change;
 use crate::predict::whatif::{AppliedChange, Prediction};
 use spawnscope_data::event::Nanos;
@@ -302,7 +301,7 @@ fn is_consequence(context: &RuleContext<'_, '_>, around: &Site<'_>, site: &Site<
         return true;
     }
     // A single launch, such as that of cmake by a build script, is no loop.
-    let is_wrapper = is_shell(around.program) || is_launcher(around.program);
+    let is_wrapper = is_shell(around.program) || has_property(around.program, "launcher");
     // A line with a loop is a script of its own.
     let has_few = site.launches.len() <= 2 * around.launches.len();
     around.launches.len() > 1

@@ -8,17 +8,14 @@ use crate::explain::advice::phrases::{OR_ALL, name};
 use crate::explain::advice::programs::is_worth_a_launch;
 use crate::explain::advice::rules::builtin;
 use crate::explain::advice::sites::Site;
-use crate::patterns::programs::has_property;
+use crate::patterns::programs::{has_property, version_has_property};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{is_shell, needless_shell};
-use crate::patterns::words::Words;
 use crate::predict::whatif::changes::Change;
 
 /// Minimum number of launches of an unknown program. If there are only a few, each may be
 /// necessary.
 const MIN_LAUNCHES: usize = 20;
-/// Programs whose purpose is to launch others. Their input determines how many launches they make.
-const LAUNCHERS: Words = Words("cc find gcc gfind gxargs ninja parallel xargs");
 
 /// Returns the cure of small launches by code that can do the work itself.
 pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
@@ -26,7 +23,12 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     let command = context.launch(site.launches[0]).command.name;
     let runtime = Runtime::of_parent(forest, site.launches[0]);
     let is_known = runtime != Runtime::Shell && site.launches.iter().all(|index| functions(context, *index).is_some());
-    if LAUNCHERS.contains(site.parent) || is_worth_a_launch(command) || is_shell(command) {
+    // The input of these determines how many launches they make. Makefiles have functions, and a
+    // shell script may be called `script`, too.
+    let has_code = matches!(runtime, Runtime::Make | Runtime::Shell);
+    let is_launcher = has_property(site.parent, "launcher") && !has_code;
+    let is_by_purpose = is_launcher || version_has_property(site.parent, "compiler");
+    if is_by_purpose || is_worth_a_launch(command) || is_shell(command) {
         return None;
     }
     let mut all = site.launches.clone();
