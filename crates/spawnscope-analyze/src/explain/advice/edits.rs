@@ -106,9 +106,8 @@ fn merged(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
 /// Returns the edits of the calls of a program: the shell does the work itself, or one call does it
 /// for all rounds of a loop.
 fn in_shell(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32]) -> Vec<Edit> {
-    let form = if has_property(program, "search") { &Form::Read } else { &Form::Many };
     let by_shell = builtin::edits(context, program, launches);
-    by_shell.into_iter().chain(shell_edits(context, program, launches, form)).collect()
+    by_shell.into_iter().chain(shell_edits(context, program, launches, &Form::Many)).collect()
 }
 
 /// Returns the edits of the lines that call xargs or find, which launch a program for each input.

@@ -29,10 +29,9 @@ pub(in crate::explain::advice) enum Form {
     Builtin(String),
     /// One call before the loop, for all calls in it.
     Once,
-    /// One call in place of a loop, with all its inputs.
+    /// One call in place of a loop, with all its inputs, or one reading of the file that the calls
+    /// search.
     Many,
-    /// A file that is searched in a loop, read once before it.
-    Read,
     /// All inputs at once from xargs or find.
     Pass,
     /// A redirection in place of a `cat` that begins a pipeline, or an option of grep in place of

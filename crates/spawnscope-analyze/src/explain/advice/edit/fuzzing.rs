@@ -29,7 +29,6 @@ pub fn edit_for_fuzzing(selector: u8, line: u32, words: &[&[u8]], text: &[u8]) {
         12 => Form::Pass,
         13 => Form::Wait,
         15 => Form::Feed,
-        16 => Form::Read,
         _ => Form::Many,
     };
     let calls = ShellRewrite {

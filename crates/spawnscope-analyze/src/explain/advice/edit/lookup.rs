@@ -8,6 +8,7 @@ use super::one_line::is_one_line;
 use super::shell::{FoundCall, unused_variable};
 use super::{EditRefusal, Splice, collected, limited, many, refuse, splice};
 use crate::explain::advice::phrases::name;
+use crate::patterns::programs::has_property;
 use crate::patterns::script::{For, Kind, Part, Word, names};
 use crate::patterns::shells::Dialect;
 
@@ -19,9 +20,10 @@ const READ_ONCE: &str = "changes of the file while the loop runs are not seen";
 const AS_TEXT: &str = "words are compared as text, not as patterns";
 const SLOW: &str = "bash takes longer than grep for a file of more than 100 kB";
 
-/// Replaces a search of a text, or of a file in a loop.
+/// Replaces a search of a text, or of a file in a loop, and other calls by one.
 pub(super) fn lookup(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     match call.fed {
+        _ if !has_property(&call.rewrite.program, "search") => many::many(call),
         Some(fed) => condition_on_text(call, fed).or_else(|_| many::many(call)),
         None => in_file(call).or_else(|refusal| many::many(call).or_else(|_| in_small_file(call)).map_err(|_| refusal)),
     }

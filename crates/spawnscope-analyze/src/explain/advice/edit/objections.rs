@@ -76,7 +76,7 @@ impl Edit {
     /// Returns why the fix of this edit is wrong, however it is written, as the file shows.
     pub(in crate::explain::advice) fn objection(&self, text: &[u8], one_call: OneCall) -> Option<String> {
         let Ok(Rewrite::Shell(rewrite, host)) = &self.rewrite else { return None };
-        matches!(rewrite.code.form, Form::Many | Form::Read).then_some(())?;
+        (rewrite.code.form == Form::Many).then_some(())?;
         let calls: Vec<Vec<Vec<u8>>> = rewrite.calls.iter().cloned().collect();
         let of = |code: &[u8], line| to_calls(code, &rewrite.program, &calls, one_call, line);
         match host {

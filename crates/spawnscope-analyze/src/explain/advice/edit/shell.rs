@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::around::{checks_status, declared, insertion};
 use super::form::{Form, Operand, expansion, form_for};
 use super::{
-    EditRefusal, NewCode, Splice, difference, directories, in_order, launchers, limited, lookup, many, once, one_line,
+    EditRefusal, NewCode, Splice, difference, directories, in_order, launchers, limited, lookup, once, one_line,
     refuse, refuse_if, splice, spliced, stages, together, wait, zsh,
 };
 use crate::explain::advice::phrases::name;
@@ -71,7 +71,7 @@ impl ShellRewrite {
         let is_one_of = |all: &BTreeSet<_>, command| all.iter().any(|call: &Vec<_>| can_be(&script, command, call));
         let mut splices = Vec::new();
         // A pipeline is merged as a whole.
-        let is_merged = matches!(self.code.form, Form::Many | Form::Read);
+        let is_merged = self.code.form == Form::Many;
         let pipeline = |command: usize| script.node(command).parent;
         let is_last = |command: &usize| {
             !is_merged || !found.iter().any(|other| other > command && pipeline(*other) == pipeline(*command))
@@ -171,11 +171,7 @@ impl<'s, 't> FoundCall<'s, 't> {
         zsh::check(self)?;
         match &self.form {
             Form::Once => once::once(self),
-            Form::Many => match stages::without_reversing(self) {
-                Some(splices) => splices,
-                None => many::many(self),
-            },
-            Form::Read => lookup::lookup(self),
+            Form::Many => stages::without_reversing(self).unwrap_or_else(|| lookup::lookup(self)),
             Form::Pass => launchers::pass_many(self),
             Form::Feed => stages::without_stage(self),
             Form::Together => together::together(self),

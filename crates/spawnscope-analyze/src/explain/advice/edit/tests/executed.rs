@@ -281,7 +281,7 @@ fn calls_among_others_are_collected_in_an_array() {
 #[test]
 fn lines_and_words_of_a_file_are_read_once() {
     let bash = |program: &str, recorded: &[&str], script: &str, expected: &str| {
-        check(&["bash"], program, recorded, Form::Read, script, expected);
+        check(&["bash"], program, recorded, Form::Many, script, expected);
     };
     let lines = "for i in 1 2 3 9; do\n  x=$(sed -n \"${i}p\" ../list)\n  echo \"$i: $x\"\ndone\n";
     bash(
@@ -298,7 +298,7 @@ fn lines_and_words_of_a_file_are_read_once() {
     let whole = "for f in [a-z]*; do head -1 \"./$f\" | grep -qxF \"@A@ of $f\" || echo \"$f\"; done\n";
     let read = "{ head_lines=; IFS= read -r head_lines <\"./$f\" || :; ";
     for shell in BOTH {
-        check(&[shell], "grep", &["-qxF", "@A@ of plain"], Form::Read, whole, read);
+        check(&[shell], "grep", &["-qxF", "@A@ of plain"], Form::Many, whole, read);
     }
     let words = "while read -r w; do if grep -qxF \"$w\" ../list; then echo \"$w\"; fi; done <../list\n";
     bash(
@@ -308,15 +308,15 @@ fn lines_and_words_of_a_file_are_read_once() {
         "contents=$(<../list)\nwhile read -r w; do if [[ $'\\n'$contents$'\\n' == *$'\\n'\"$w\"$'\\n'* ]]; then",
     );
     let part = "for w in pl x none; do grep -q \"$w\" ../list || echo \"$w\"; done\n";
-    check(&["dash"], "grep", &["-q", "pl", "../list"], Form::Read, part, "*\"$w\"*");
+    check(&["dash"], "grep", &["-q", "pl", "../list"], Form::Many, part, "*\"$w\"*");
     let other = "for w in a b; do grep -qi \"$w\" ../list; done";
-    Calls::of("grep", &[&["-q", "pl", "../list"]], Form::Read).edit(1, other).expect_err(other);
+    Calls::of("grep", &[&["-q", "pl", "../list"]], Form::Many).edit(1, other).expect_err(other);
 }
 
 #[test]
 fn numbers_of_seq_become_those_of_the_shell() {
     let seq = |shells: &[&str], recorded: &[&str], script: &str, expected: &str| {
-        check(shells, "seq", recorded, Form::Read, script, expected);
+        check(shells, "seq", recorded, Form::Many, script, expected);
     };
     seq(BOTH, &["2", "4"], "for i in $(seq 2 4); do echo $i; done; echo $i\n", "for i in 2 3 4; do");
     seq(&["bash"], &["12"], "for i in x $(seq 12); do echo $i; done; echo $i\n", "for i in x {1..12}; do");
@@ -325,7 +325,7 @@ fn numbers_of_seq_become_those_of_the_shell() {
     for other in
         ["n=3; for i in $(seq 1 $n); do i=1; done", "for i in $(seq 1 $n); do :; done; echo $i", "x=$(seq 1 3)"]
     {
-        Calls::of("seq", &[&["1", "3"]], Form::Read).edit(1, other).expect_err(other);
+        Calls::of("seq", &[&["1", "3"]], Form::Many).edit(1, other).expect_err(other);
     }
 }
 

@@ -46,7 +46,7 @@ fn one_process_handles_pairs_of_names() {
 #[test]
 fn one_grep_decides_about_all_files() {
     let decided =
-        |script: &str, recorded: &[&str], expected: &str| check(BOTH, "grep", recorded, Form::Read, script, expected);
+        |script: &str, recorded: &[&str], expected: &str| check(BOTH, "grep", recorded, Form::Many, script, expected);
     decided(
         "for f in [a-z]*; do\n  if ! grep -q plain \"$f\"; then\n    echo \"without: $f\"\n  fi\ndone\necho end\n",
         &["-q", "plain", "plain"],
@@ -69,7 +69,7 @@ fn one_grep_decides_about_all_files() {
         "for f in *; do if cat \"$f\" | grep -q of; then echo; fi; done",
     ] {
         let recorded: &[&str] = if other.contains("cat") { &["-q", "of"] } else { &["-q", "of", "plain"] };
-        let mut calls = Calls::of("grep", &[recorded], Form::Read);
+        let mut calls = Calls::of("grep", &[recorded], Form::Many);
         calls.rewrite.dialect = Dialect::Posix;
         calls.edit(1, other).expect_err(other);
     }
@@ -79,7 +79,7 @@ fn one_grep_decides_about_all_files() {
 #[test]
 fn bash_reads_small_files_itself() {
     let reads = |script: &str, expected: &str| {
-        check(&["bash"], "grep", &["-q", "of", "plain"], Form::Read, script, expected);
+        check(&["bash"], "grep", &["-q", "of", "plain"], Form::Many, script, expected);
     };
     reads(
         "has() {\n  grep -q of \"$1\"\n}\nfor f in * none; do\n  if has \"./$f\"; then echo \"$f\"; touch \"../$f.c\"; fi\ndone; ls ..\n",
@@ -90,7 +90,7 @@ fn bash_reads_small_files_itself() {
         "&& { contents=;",
     );
     let whole = "for f in two* *; do ! grep -qx two \"./$f\" || { echo \"$f\"; echo two >>\"./$f\"; }; done\n";
-    check(&["bash"], "grep", &["-qx", "two", "./plain"], Form::Read, whole, "*$'\\n'\"two\"$'\\n'*");
+    check(&["bash"], "grep", &["-qx", "two", "./plain"], Form::Many, whole, "*$'\\n'\"two\"$'\\n'*");
 }
 
 #[test]
@@ -185,17 +185,17 @@ fn a_function_that_others_call_asks_each_time() {
 fn a_member_of_a_list_is_found_by_the_shell() {
     let member = "MYPATH=/bin:/usr/bin\nfor d in /bin /x /usr /usr/bin; do\n  if ! echo \"$MYPATH\" | grep -qE \"(^|:)$d($|:)\"; then\n    MYPATH=$MYPATH:$d\n  fi\ndone\necho \"$MYPATH\"\n";
     let recorded: &[&str] = &["-qE", "(^|:)/usr($|:)"];
-    check(&["bash"], "grep", recorded, Form::Read, member, "if ! [[ :\"$MYPATH\": == *:\"$d\":* ]]; then");
+    check(&["bash"], "grep", recorded, Form::Many, member, "if ! [[ :\"$MYPATH\": == *:\"$d\":* ]]; then");
     let posix = "if ! case :\"$MYPATH\": in *:\"$d\":*) true;; *) false;; esac; then";
-    check(&["dash"], "grep", recorded, Form::Read, member, posix);
+    check(&["dash"], "grep", recorded, Form::Many, member, posix);
     let start = "for f in *; do echo \"$f\" | grep -q \"^$1\" && echo yes; done\n";
-    check(&["bash"], "grep", &["-q", "^plain"], Form::Read, start, "[[ \"$f\" == \"$1\"* ]] && echo yes");
+    check(&["bash"], "grep", &["-q", "^plain"], Form::Many, start, "[[ \"$f\" == \"$1\"* ]] && echo yes");
     for other in [
         "x=$1; for f in 1 2; do echo \"$x\" | grep -q \"^$f\"; done",
         "for f in 1 2; do echo \"$f\" | grep -q \"^$1*\"; done",
         "for f in 1 2; do echo \"$f\" | grep -qi \"^$1\"; done",
     ] {
-        Calls::of("grep", &[&["-q", "^1"]], Form::Read).edit(1, other).expect_err(other);
+        Calls::of("grep", &[&["-q", "^1"]], Form::Many).edit(1, other).expect_err(other);
     }
 }
 
@@ -243,12 +243,12 @@ fn each_round_asks_for_itself_if_one_fails() {
         BOTH,
         "grep",
         &["-q", "of", "plain"],
-        Form::Read,
+        Form::Many,
         searched,
         "case $grep_result in '') grep -q of \"$f\";; 0)",
     );
     let unmatched = "for f in plain x.c; do grep -q none \"./$f\" || echo \"$f\"; done\n";
-    check(BOTH, "grep", &["-q", "none", "./plain"], Form::Read, unmatched, "|| [ $? -eq 1 ] && [");
+    check(BOTH, "grep", &["-q", "none", "./plain"], Form::Many, unmatched, "|| [ $? -eq 1 ] && [");
 }
 
 #[test]
@@ -342,5 +342,5 @@ fn an_edit_has_only_the_limits_of_its_own_code() {
     let fed = "for f in a b; do y=$(echo \"$f\" | rev | cut -d. -f1 | rev); done";
     assert_eq!(begin("rev", &[], Form::Many, fed), [""; 0]);
     let searched = "echo \"$x\" | grep -q \"$y\" && echo found";
-    assert_eq!(begin("grep", &["-q", "a"], Form::Read, searched), ["words are compared"]);
+    assert_eq!(begin("grep", &["-q", "a"], Form::Many, searched), ["words are compared"]);
 }
