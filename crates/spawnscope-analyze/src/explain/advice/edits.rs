@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::edit::{
     Edit, EditRefusal, Form, Key, LibraryRewrite, MAX_EDITS, MakeRewrite, PackageRewrite, PythonRewrite, Rewrite,
-    has_library, is_success, program_of_npx, shell_sites,
+    has_library, is_success, line_in, program_of_npx, shell_sites,
 };
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
@@ -61,11 +61,7 @@ fn line_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Edit> {
 }
 
 fn lines_of<'g>(context: &RuleContext<'g, '_>, launches: &[u32]) -> BTreeMap<Key<'g>, Vec<u32>> {
-    grouped(launches, |index| {
-        let site = context.sites.call_site_of(index as usize)?;
-        let directory = context.forest().launcher(index as usize).and_then(|parent| parent.cwd());
-        Some(((site.file.as_deref()?, site.line?, directory), index))
-    })
+    grouped(launches, |index| Some((line_in(context, context.sites, index)?.1, index)))
 }
 
 /// Groups what is known of launches, by lines or by programs.
@@ -169,7 +165,7 @@ fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
         above.find(|launch| Runtime::of_parent(forest, *launch as u32) == Runtime::Make).map(|launch| launch as u32)
     });
     for index in &of_make.filter(|index| context.is_captured(*index)).collect::<Vec<_>>() {
-        let call_site = context.callers.number_of(*index as usize).map(|number| context.callers.call_site(number));
+        let call_site = context.callers.call_site_of(*index as usize);
         let file = call_site.filter(|site| site.language == Language::Make).and_then(|site| site.file.as_deref());
         if let (Some(file), Some(exec)) = (file, context.launch(*index).execs.first()) {
             let directory = context.forest().launcher(*index as usize).and_then(|make| make.cwd());
@@ -265,10 +261,7 @@ fn program_in_shell(context: &RuleContext<'_, '_>, index: u32) -> Option<u32> {
 
 /// Returns the language and the line of the program that made a launch itself.
 fn program_line<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Language, Key<'g>)> {
-    let number = context.callers.number_of(index as usize)?;
-    let call_site = context.callers.call_site(number);
-    let directory = context.forest().launcher(index as usize).and_then(|program| program.cwd());
-    Some((call_site.language, (call_site.file.as_deref()?, call_site.line?, directory)))
+    line_in(context, context.callers, index)
 }
 
 /// Returns the edits of the packages whose scripts call other scripts, by the directories in which

@@ -52,7 +52,7 @@ pub(super) use package::{PackageRewrite, program_of_npx};
 pub(super) use pairs::one_process;
 pub(super) use python::PythonRewrite;
 pub(super) use shell::ShellRewrite;
-pub(super) use sites::{Host, Key, MAX_EDITS, is_success, shell_sites};
+pub(super) use sites::{Host, Key, MAX_EDITS, is_success, line_in, shell_sites};
 
 /// An edit of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use crate::model::launch::{Launch, Outcome};
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::programs::has_property;
 use crate::patterns::shells::{Dialect, command_of};
+use crate::sites::callers::Callers;
 use spawnscope_data::event::Language;
 
 /// Maximum number of lines that one finding edits.
@@ -78,21 +79,27 @@ pub(in crate::explain::advice) fn shell_sites<'g>(
     sites.collect()
 }
 
+/// Returns the language and the line of the call site of a launch.
+pub(in crate::explain::advice) fn line_in<'g>(
+    context: &RuleContext<'g, '_>,
+    callers: &'g Callers,
+    index: u32,
+) -> Option<(Language, Key<'g>)> {
+    let site = callers.call_site_of(index as usize)?;
+    let directory = context.forest().launcher(index as usize).and_then(|program| program.cwd());
+    Some((site.language, (site.file.as_deref()?, site.line?, directory)))
+}
+
 /// Returns the line of a script from which a shell requested a launch, or of the recipe that make
 /// gave the shell, or the script of a package. `None` for scripts in other languages and without a
 /// file.
 fn key_of<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Key<'g>, Host)> {
     let forest = context.forest();
-    let directory = forest.launcher(index as usize).and_then(|shell| shell.cwd());
-    let call_site = context.callers.number_of(index as usize).map(|number| context.callers.call_site(number));
-    let of_file = call_site.and_then(|site| Some((site.language, site.file.as_deref()?, site.line?)));
-    if let Some((language, file, line)) = of_file {
-        return matches!(language, Language::Bash | Language::Dash | Language::Zsh)
-            .then_some(((file, line, directory), Host::Script));
+    if let Some((language, key)) = line_in(context, context.callers, index) {
+        return matches!(language, Language::Bash | Language::Dash | Language::Zsh).then_some((key, Host::Script));
     }
-    let recipe = context.sites.call_site_of(index as usize).filter(|site| site.language == Language::Make);
-    if let Some((file, line)) = recipe.and_then(|site| Some((site.file.as_deref()?, site.line?))) {
-        return Some(((file, line, directory), Host::Recipe));
+    if let Some((Language::Make, key)) = line_in(context, context.sites, index) {
+        return Some((key, Host::Recipe));
     }
     let of_package = |launch: usize| {
         let command = forest.launches[launch].execs.first().and_then(command_of)?;
@@ -100,6 +107,7 @@ fn key_of<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Key<'g>, Hos
         runner.script().map(|_| command.to_vec())
     };
     let command = forest.ancestors(index as usize).find_map(of_package)?;
+    let directory = forest.launcher(index as usize).and_then(|shell| shell.cwd());
     Some(((b"package.json", 1, directory), Host::Package(command)))
 }
 
