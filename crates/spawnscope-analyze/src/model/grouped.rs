@@ -1,5 +1,14 @@
-//! Items grouped by owner in one allocation. A separate list for each launch would cost more memory
-//! than its items, since most lists are short.
+//! Items grouped by key and, in one allocation, by owner. A separate list for each launch would
+//! cost more memory than its items, since most lists are short.
+
+use std::collections::BTreeMap;
+
+/// Returns the values of each key, in their order.
+pub(crate) fn grouped<K: Ord, V>(items: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, Vec<V>> {
+    let mut groups: BTreeMap<K, Vec<V>> = BTreeMap::new();
+    items.into_iter().for_each(|(key, value)| groups.entry(key).or_default().push(value));
+    groups
+}
 
 /// Items of many owners, sorted by owner.
 #[derive(Clone, Debug, Default)]

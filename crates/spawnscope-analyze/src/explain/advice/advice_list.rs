@@ -1,7 +1,7 @@
 //! Findings with the predicted savings of their fixes: which fixes are worth making, which are not
 //! and why, and which findings overlap.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edit::{Edit, EditedLine};
@@ -10,6 +10,7 @@ use crate::explain::advice::owner::{ForeignCode, Owner};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::rules;
 use crate::explain::advice::sites;
+use crate::model::grouped::grouped;
 use crate::model::launch::base_name;
 use crate::sites::callers::CallerCounts;
 use spawnscope_data::event::Nanos;
@@ -192,11 +193,8 @@ impl AdviceList {
     /// enough, the command.
     pub(super) fn distinguish_titles(&mut self) {
         let not_worth = self.not_worth.iter_mut().map(|(_, advice)| advice);
-        let mut by_title: HashMap<String, Vec<&mut Advice>> = HashMap::new();
-        for advice in self.worth.iter_mut().chain(not_worth) {
-            by_title.entry(advice.finding.title.clone()).or_default().push(advice);
-        }
-        for mut alike in by_title.into_values().filter(|alike| alike.len() > 1) {
+        let all = self.worth.iter_mut().chain(not_worth).map(|advice| (advice.finding.title.clone(), advice));
+        for mut alike in grouped(all).into_values().filter(|alike| alike.len() > 1) {
             let additions = [most_frequent_line_to_add, command_to_add]
                 .into_iter()
                 .find_map(|addition| distinct_additions(&alike, addition));

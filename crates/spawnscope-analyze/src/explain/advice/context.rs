@@ -8,6 +8,7 @@ use crate::explain::advice::programs::is_idempotent;
 use crate::explain::advice::small_work::SmallWork;
 use crate::explain::drift::Drift;
 use crate::explain::tool_calls::ToolCalls;
+use crate::model::grouped::grouped;
 use crate::model::launch::{Exec, Launch};
 use crate::model::phases::Phase;
 use crate::model::timeline::Timelines;
@@ -88,13 +89,7 @@ impl<'g, 'a> RuleContext<'g, 'a> {
     /// Groups the launches with a known parent. `key` returns `None` for launches that the rule
     /// does not apply to.
     pub(super) fn grouped_by<K: Ord>(&self, key: impl Fn(u32, &'g Launch<'a>) -> Option<K>) -> BTreeMap<K, Vec<u32>> {
-        let mut groups: BTreeMap<K, Vec<u32>> = BTreeMap::new();
-        for (index, launch) in self.launched() {
-            if let Some(key) = key(index, launch) {
-                groups.entry(key).or_default().push(index);
-            }
-        }
-        groups
+        grouped(self.launched().filter_map(|(index, launch)| Some((key(index, launch)?, index))))
     }
 
     /// Returns the measured wall.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::tables::rows;
+use crate::model::grouped::grouped;
 use crate::model::launch::Exec;
 use crate::patterns::programs::has_property;
 use crate::patterns::subcommands::subcommand_of;
@@ -150,11 +151,8 @@ pub(super) fn is_worth_a_launch(program: &[u8]) -> bool {
 
 /// Programs that scripts ask about one item at a time, and how one launch handles all items.
 static ITEMS: LazyLock<BTreeMap<&'static [u8], Vec<[&'static str; 3]>>> = LazyLock::new(|| {
-    let mut programs: BTreeMap<&'static [u8], Vec<[&'static str; 3]>> = BTreeMap::new();
-    for [program, word, form, readers] in rows(include_str!("items.tsv")) {
-        programs.entry(program.as_bytes()).or_default().push([word, form, readers]);
-    }
-    programs
+    let row = |[program, rest @ ..]: [&'static str; 4]| (program.as_bytes(), rest);
+    grouped(rows(include_str!("items.tsv")).map(row))
 });
 
 /// Returns how one launch of this program handles all items, the subcommand if that depends on it,

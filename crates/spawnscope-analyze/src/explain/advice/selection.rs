@@ -1,10 +1,11 @@
 //! Builds the options of `spawnscope whatif` that try a fix. If no selectors match the launches of
 //! the fix, the options are omitted, because they would predict a different saving.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::phrases::{literal, name, quoted, selector};
+use crate::model::grouped::grouped;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use crate::sites::select::Selector;
@@ -33,12 +34,10 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &AppliedChange) -> Option<Stri
         _ => return None,
     };
     let intended = affected(context, fix.change, &fix.launches);
-    let mut by_kind: BTreeMap<(Vec<u8>, &[u8]), Vec<u32>> = BTreeMap::new();
-    for &index in &fix.launches {
-        let launch = context.launch(index);
-        let kind = (launch.command.label(), launch.birth_command.name);
-        by_kind.entry(kind).or_default().push(index);
-    }
+    let by_kind = grouped(fix.launches.iter().map(|index| {
+        let launch = context.launch(*index);
+        ((launch.command.label(), launch.birth_command.name), *index)
+    }));
     let mut selections = Vec::new();
     for ((program, parent), launches) in &by_kind {
         let selector = selector(program, parent);

@@ -1,12 +1,11 @@
 //! Programs that are launched through other programs: `#!/usr/bin/env`, the shims of pyenv, rbenv,
 //! asdf and rustup, and wrapper scripts that only exec or launch the real program.
 
-use std::collections::BTreeMap;
-
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{self, literal, name, option, quoted, time};
 use crate::explain::advice::thresholds::longest_groups;
+use crate::model::grouped::grouped;
 use crate::model::launch::{Exec, Launch, base_name};
 use crate::model::phases::Phase;
 use crate::patterns::chains::{
@@ -42,17 +41,13 @@ impl Chain<'_> {
 }
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut chains: BTreeMap<Chain<'_>, Vec<u32>> = BTreeMap::new();
-    for (index, launch) in (0..).zip(&context.forest().launches) {
-        // The user does not maintain the scripts of a version manager.
-        if !launch.is_launch() || is_in_version_manager(context.forest(), index) {
-            continue;
-        }
-        if let Some(chain) = executed_chain(context, index).or_else(|| launched_chain(context, index)) {
-            chains.entry(chain).or_default().push(index);
-        }
-    }
-    let chains = chains.into_iter().filter(|(chain, all)| is_frequent(chain, all) && does_little(context, chain, all));
+    let launches = (0..).zip(&context.forest().launches).filter(|(_, launch)| launch.is_launch());
+    // The user does not maintain the scripts of a version manager.
+    let own = launches.filter(|(index, _)| !is_in_version_manager(context.forest(), *index));
+    let chain = |index| executed_chain(context, index).or_else(|| launched_chain(context, index));
+    let chains = grouped(own.filter_map(|(index, _)| Some((chain(index)?, index))))
+        .into_iter()
+        .filter(|(chain, all)| is_frequent(chain, all) && does_little(context, chain, all));
     longest_groups(context, chains, MAX_FINDINGS)
         .into_iter()
         .map(|(chain, all)| finding(context, &chain, all))

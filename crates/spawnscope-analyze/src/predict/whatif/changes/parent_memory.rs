@@ -1,8 +1,7 @@
 //! Changes to the cost of large parents. A fork copies the parent's page tables, and the exec or
 //! exit of the child frees the copies.
 
-use std::collections::BTreeMap;
-
+use crate::model::grouped::grouped;
 use crate::model::launch::Launch;
 use crate::model::phases::Phase;
 use crate::predict::whatif::WhatIf;
@@ -44,13 +43,8 @@ const FIRST_LAUNCHES_DIVISOR: usize = 10;
 
 /// Reduces `create` of every launch to the median of the first tenth of its parent's launches.
 pub(super) fn steady_parent(context: WhatIf<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut by_parent: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
-    for &launch in launches {
-        let parent = context.forest.parent(launch as usize);
-        if let Some(parent) = parent.filter(|_| context.launch(launch).copies_page_tables()) {
-            by_parent.entry(parent).or_default().push(launch);
-        }
-    }
+    let copying = launches.iter().filter(|launch| context.launch(**launch).copies_page_tables());
+    let by_parent = grouped(copying.filter_map(|launch| Some((context.forest.parent(*launch as usize)?, *launch))));
     let mut affected = Vec::new();
     for launches in by_parent.into_values() {
         let first = &launches[..launches.len().div_ceil(FIRST_LAUNCHES_DIVISOR)];

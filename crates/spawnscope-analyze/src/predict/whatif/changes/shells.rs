@@ -1,9 +1,9 @@
 //! Changes to programs that only launch another program: shells between a parent and a program, and
 //! wrappers (shims) that exec or launch the real program.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::model::grouped::grouped;
 use crate::model::launch::{Exec, base_name};
 use crate::model::phases::Phase;
 use crate::model::timeline::Timelines;
@@ -63,10 +63,8 @@ pub(super) fn direct(context: WhatIf<'_, '_>, launches: &[u32], adjustments: &mu
 /// programs are judged as most of them are, because a busy machine delays single helpers.
 fn chain_starts(forest: &Forest<'_>, timelines: &Timelines, launches: &[u32]) -> Vec<usize> {
     let programs = |launch: u32| forest.launches[launch as usize].execs.iter().map(Exec::path).collect::<Vec<_>>();
-    let mut starts: HashMap<Vec<&[u8]>, Vec<usize>> = HashMap::new();
-    for &launch in launches {
-        starts.entry(programs(launch)).or_default().push(chains::chain_start(forest, timelines, launch));
-    }
+    let start = |launch: &u32| (programs(*launch), chains::chain_start(forest, timelines, *launch));
+    let mut starts = grouped(launches.iter().map(start));
     starts.values_mut().for_each(|starts| starts.sort_unstable());
     let median = |launch: &u32| starts.get(&programs(*launch)).map_or(0, |starts| starts[(starts.len() - 1) / 2]);
     launches.iter().map(median).collect()

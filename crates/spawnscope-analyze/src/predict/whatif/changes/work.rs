@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::start_up::{FixedPart, StartUps};
+use crate::model::grouped::grouped;
 use crate::model::phases::Phase;
 use crate::model::timeline::{ThreadIndex, Timelines, run_queue_span, runnable};
 use crate::model::tree::Forest;
@@ -102,22 +103,12 @@ pub(super) fn in_process(context: WhatIf<'_, '_>, launches: &[u32], adjustments:
 }
 
 pub(super) fn by_program<'a>(forest: &Forest<'a>, launches: &[u32]) -> BTreeMap<&'a [u8], Vec<u32>> {
-    let mut programs: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
-    for &launch in launches {
-        programs.entry(forest.launches[launch as usize].command.name).or_default().push(launch);
-    }
-    programs
+    grouped(launches.iter().map(|launch| (forest.launches[*launch as usize].command.name, *launch)))
 }
 
 fn by_parent_and_program<'a>(forest: &Forest<'a>, launches: &[u32]) -> BTreeMap<(usize, &'a [u8]), Vec<u32>> {
-    let mut groups: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
-    for &launch in launches {
-        if let Some(parent) = forest.parent(launch as usize) {
-            let key = (parent, forest.launches[launch as usize].command.name);
-            groups.entry(key).or_default().push(launch);
-        }
-    }
-    groups
+    let key = |launch: usize| Some((forest.parent(launch)?, forest.launches[launch].command.name));
+    grouped(launches.iter().filter_map(|launch| Some((key(*launch as usize)?, *launch))))
 }
 
 /// Starts each program once per parent, and sends the work of its further launches to that process.

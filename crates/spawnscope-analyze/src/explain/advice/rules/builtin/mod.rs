@@ -20,6 +20,7 @@ use crate::explain::advice::functions::functions;
 use crate::explain::advice::phrases::{launches, name, replacement, time, times};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::thresholds::longest_frequent_groups;
+use crate::model::grouped::grouped;
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::{PipelineUnit, writer_of};
 use crate::patterns::programs::has_property;
@@ -63,12 +64,10 @@ pub(crate) struct Substitutes {
 }
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<&NeedlessLaunch>> = BTreeMap::new();
-    for needless in find_needless(context) {
+    let by_kind = grouped(find_needless(context).iter().map(|needless| {
         let launch = context.launch(needless.launch);
-        let kind = (launch.birth_command.name, launch.command.name);
-        by_kind.entry(kind).or_default().push(needless);
-    }
+        ((launch.birth_command.name, launch.command.name), needless)
+    }));
     let groups = by_kind.iter().map(|(kind, needless)| {
         let mut launches: Vec<u32> = needless.iter().map(|needless| needless.launch).collect();
         launches.sort_unstable();

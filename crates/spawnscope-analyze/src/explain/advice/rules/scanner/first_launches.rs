@@ -1,12 +1,11 @@
 //! The first launches of files on macOS, when the log says nothing of scans: they are slower than
 //! later launches of the same files.
 
-use std::collections::BTreeMap;
-
 use super::products;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::time;
+use crate::model::grouped::grouped;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::{Missing, Nanos};
 use spawnscope_data::statistics::median;
@@ -21,12 +20,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     if context.recording.info.missing.iter().all(|missing| missing.what != Missing::SCANS) {
         return Vec::new();
     }
-    let mut by_path: BTreeMap<&[u8], Vec<(Nanos, u32, f64)>> = BTreeMap::new();
-    for (index, launch) in context.launched() {
-        if let (Some(exec), Some(start), Some(end)) = (launch.execs.last(), launch.start(), launch.end()) {
-            by_path.entry(exec.path()).or_default().push((start, index, end.since(start).0 as f64));
-        }
-    }
+    let mut by_path = grouped(context.launched().filter_map(|(index, launch)| {
+        let (start, end) = launch.start().zip(launch.end())?;
+        Some((launch.execs.last()?.path(), (start, index, end.since(start).0 as f64)))
+    }));
     let mut firsts = Vec::new();
     for launches in by_path.values_mut().filter(|launches| launches.len() > 1) {
         launches.sort_by_key(|(start, ..)| *start);

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use crate::explain::advice::context::RuleContext;
 use crate::model::external_wait::{ExternalWait, external_wait_of};
+use crate::model::grouped::grouped;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::event::syscalls::numbers;
 use spawnscope_data::rows::{SliceRow, TextId};
@@ -94,10 +95,7 @@ pub(super) fn slowest_files<'a>(context: &RuleContext<'_, 'a>, waits: &[Wait]) -
 /// that were executed more than once and scanned at least once. A scanner that caches its verdicts
 /// does not scan again.
 pub(super) fn first_and_later_waits(context: &RuleContext<'_, '_>, waits: &[Wait]) -> Option<(Nanos, Nanos)> {
-    let mut by_launch: HashMap<u32, Vec<&Wait>> = HashMap::new();
-    for wait in waits.iter().filter(|wait| wait.in_exec) {
-        by_launch.entry(wait.launch).or_default().push(wait);
-    }
+    let by_launch = grouped(waits.iter().filter(|wait| wait.in_exec).map(|wait| (wait.launch, wait)));
     let mut execs: Vec<(Nanos, &[u8], u64)> = Vec::new();
     for (index, launch) in (0..).zip(&context.forest().launches) {
         let launch_waits = by_launch.get(&index).map_or(&[][..], Vec::as_slice);

@@ -7,6 +7,7 @@ use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::phrases::{name, quoted, replacement};
 use crate::explain::advice::programs::is_sed_for_each_file;
 use crate::explain::advice::tables::recipe;
+use crate::model::grouped::grouped;
 use crate::model::launch::{Exec, is_version_of};
 use crate::patterns::programs::has_property;
 use crate::patterns::shells::Dialect;
@@ -56,12 +57,11 @@ impl BatchKey {
 /// one parent process and common arguments.
 pub(super) fn batches(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<(BatchKey, Vec<u32>)> {
     type Common<'a> = (BatchKey, Option<usize>, Vec<&'a [u8]>);
-    let mut alike: BTreeMap<Common<'_>, Vec<(u32, &[u8])>> = BTreeMap::new();
-    for &index in all {
-        if let Some((key, common, file)) = member(context, index) {
-            alike.entry((key, context.forest().parent(index as usize), common)).or_default().push((index, file));
-        }
-    }
+    let members = all.iter().filter_map(|index| {
+        let (key, common, file) = member(context, *index)?;
+        Some(((key, context.forest().parent(*index as usize), common), (*index, file)))
+    });
+    let alike: BTreeMap<Common<'_>, Vec<(u32, &[u8])>> = grouped(members);
     let are_files = |files: &[(u32, &[u8])]| {
         let distinct: HashSet<&[u8]> = files.iter().map(|(_, file)| *file).collect();
         files.len() > 1 && distinct.len() * 100 >= files.len() * MIN_DISTINCT_PERCENT

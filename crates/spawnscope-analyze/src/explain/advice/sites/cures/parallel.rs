@@ -12,6 +12,7 @@ use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::tables::recipe;
 use crate::explain::advice::thresholds::work_time;
+use crate::model::grouped::grouped;
 use crate::model::launch::Exec;
 use crate::model::phases::Phase;
 use crate::model::timeline::beginning;
@@ -59,12 +60,9 @@ pub(in crate::explain::advice::sites) fn cure(context: &RuleContext<'_, '_>, sit
 /// Returns the cure of independent launches of which each does at least some work.
 pub(super) fn of_work(context: &RuleContext<'_, '_>, site: &Site<'_>, min_work: Nanos) -> Option<Cure> {
     let (forest, cpus) = (context.forest(), context.whatif.replay.cpus);
-    let mut by_parent: BTreeMap<usize, Vec<[u32; 2]>> = BTreeMap::new();
-    for [index, top] in with_subshells(context, &site.launches) {
-        if let Some(parent) = forest.parent(top as usize).filter(|_| !context.launch(index).execs.is_empty()) {
-            by_parent.entry(parent).or_default().push([index, top]);
-        }
-    }
+    let all = with_subshells(context, &site.launches).into_iter();
+    let executed = all.filter(|[index, _]| !context.launch(*index).execs.is_empty());
+    let mut by_parent = grouped(executed.filter_map(|both| Some((forest.parent(both[1] as usize)?, both))));
     by_parent.retain(|parent, all| {
         all.len() >= MIN_REPETITIONS
             && !has_enough_jobs(forest, *parent, cpus)

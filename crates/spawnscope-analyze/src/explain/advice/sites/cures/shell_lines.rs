@@ -12,6 +12,7 @@ use crate::explain::advice::phrases::{launches, literal, name, option, quoted, t
 use crate::explain::advice::rules::needless_shell::{PARALLEL, is_needless};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::sites::Site;
+use crate::model::grouped::grouped;
 use crate::patterns::programs::has_property;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
@@ -96,12 +97,7 @@ fn jobs(context: &RuleContext<'_, '_>, site: &Site<'_>, all: Vec<u32>) -> Cure {
 /// Recipes of make with several lines, each of which needs a shell. make can start one shell per
 /// target.
 fn recipe(context: &RuleContext<'_, '_>, site: &Site<'_>, all: &[u32]) -> Option<Cure> {
-    let mut by_line: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
-    for &index in all {
-        if let Some(line) = line_of_recipe(context, index) {
-            by_line.entry(line).or_default().push(index);
-        }
-    }
+    let mut by_line = grouped(all.iter().filter_map(|index| Some((line_of_recipe(context, *index)?, *index))));
     by_line.retain(|_, all| all.len() >= MIN_REPETITIONS);
     let (least, most) = (by_line.values().map(Vec::len).min()?, by_line.values().map(Vec::len).max()?);
     if by_line.len() < 2 || most > MAX_COUNT_RATIO * least {
