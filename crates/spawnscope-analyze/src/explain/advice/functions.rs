@@ -21,9 +21,14 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
             programs = first;
             continue;
         }
-        for (language, program) in first.split(',').flat_map(|each| programs.split(' ').map(move |one| (each, one))) {
-            let (program, options) = program.split_once('=').unwrap_or((program, ""));
-            table.entry((program.as_bytes(), language)).or_default().push([options, functions]);
+        let parts = programs.split('|').zip(functions.split('|').map(str::trim));
+        for (programs, functions) in parts.filter(|(_, functions)| !functions.is_empty()) {
+            for (language, program) in
+                first.split(',').flat_map(|each| programs.split_whitespace().map(move |one| (each, one)))
+            {
+                let (program, options) = program.split_once('=').unwrap_or((program, ""));
+                table.entry((program.as_bytes(), language)).or_default().push([options, functions]);
+            }
         }
     }
     table

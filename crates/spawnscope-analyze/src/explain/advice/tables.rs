@@ -17,25 +17,27 @@ pub(super) fn recipe(key: &str, cases: &[&str], values: &[(&str, &str)]) -> Vec<
 }
 
 /// Whether a row covers all options among these arguments. `options` are letters as for getopt: a
-/// colon follows those with a value, `#` stands for a number (`head -5`), and `*` for any options.
-/// A row does not know what other options do.
+/// colon follows those with a value, `@` those with a value that begins with `@` (`date -d @0`), `#`
+/// stands for a number (`head -5`), and `*` for any options. A row does not know what other options
+/// do.
 pub(super) fn covers(options: &str, arguments: &[&[u8]]) -> bool {
-    let is_option = |word: &&&[u8]| word.len() > 1 && word.starts_with(b"-");
-    let words = arguments.iter().take_while(|word| **word != b"--").filter(is_option);
-    options == "*" || words.into_iter().all(|word| is_group(options.as_bytes(), &word[1..]))
+    let mut words = arguments.iter().take_while(|word| **word != b"--").enumerate();
+    let next = |at: usize| arguments.get(at + 1).copied().unwrap_or_default();
+    let is_operand = |word: &[u8]| word.len() < 2 || !word.starts_with(b"-");
+    options == "*" || words.all(|(at, word)| is_operand(word) || is_group(options.as_bytes(), &word[1..], next(at)))
 }
 
-/// Whether a word without its dash is a group of known options. The value of an option ends the
-/// group.
-fn is_group(options: &[u8], letters: &[u8]) -> bool {
-    let mut letters = letters.iter().map(|letter| if letter.is_ascii_digit() { b'#' } else { *letter });
-    loop {
-        let Some(letter) = letters.next() else { return true };
-        match options.iter().position(|option| *option == letter && letter != b':') {
-            Some(at) if options.get(at + 1) == Some(&b':') => return true,
-            Some(_) => {}
-            None => return false,
-        }
+/// Whether a word without its dash is a group of known options. The value of an option is the rest
+/// of the group, or the `next` word.
+fn is_group(options: &[u8], letters: &[u8], next: &[u8]) -> bool {
+    let Some((first, rest)) = letters.split_first() else { return true };
+    let letter = if first.is_ascii_digit() { b'#' } else { *first };
+    let known = options.iter().position(|option| *option == letter && !b":@".contains(&letter));
+    match known.map(|at| options.get(at + 1)) {
+        None => false,
+        Some(Some(b':')) => true,
+        Some(Some(b'@')) => if rest.is_empty() { next } else { rest }.starts_with(b"@"),
+        Some(_) => is_group(options, rest, next),
     }
 }
 
@@ -84,6 +86,9 @@ mod tests {
             ("n:#", &["-5"], true),
             ("u", &["-u", "-d", "now"], false),
             ("u", &["--utc"], false),
+            ("ud@", &["-ud@0"], true),
+            ("ud@", &["-u", "-d", "@0", "+%F"], true),
+            ("ud@", &["-d", "now"], false),
             ("*", &["--any"], true),
         ] {
             let words: Vec<&[u8]> = arguments.iter().map(|word| word.as_bytes()).collect();
