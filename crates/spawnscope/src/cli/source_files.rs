@@ -113,11 +113,12 @@ impl SourceFiles {
             pending.retain(|edit| match self.apply(edit, &mut own) {
                 Ok(of_edit) => {
                     limits.extend(of_edit);
-                    applied.insert((&edit.file, edit.line));
+                    applied.extend([edit.line].iter().chain(&edit.instead_of).map(|line| (&edit.file, *line)));
                     false
                 }
                 Err(reason) => {
-                    refused.push(EditedLine { file: edit.file.clone(), line: edit.line, change: Err(reason) });
+                    let line = EditedLine { file: edit.file.clone(), line: edit.line, change: Err(reason) };
+                    refused.extend(edit.instead_of.is_empty().then_some(line));
                     true
                 }
             });

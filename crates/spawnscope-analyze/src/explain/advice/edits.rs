@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::edit::{
-    Edit, EditRefusal, Form, Key, LibraryRewrite, MAX_EDITS, MakeRewrite, PackageRewrite, PythonRewrite, Rewrite,
-    has_library, is_success, line_in, program_of_npx, shell_sites,
+    Edit, EditRefusal, Form, Key, LibraryRewrite, MAX_EDITS, MakeRewrite, Otherwise, PackageRewrite, PythonRewrite,
+    Rewrite, has_library, is_success, line_in, program_of_npx, shell_sites,
 };
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
@@ -21,10 +21,13 @@ use crate::patterns::shells::{command_of, is_shell};
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Language;
 
+/// Functions around a launch whose lines may have to change.
+const MAX_FUNCTIONS: usize = 2;
+
 /// Adds the edits that make the changes of a finding.
 pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
     let launches = &finding.launches;
-    let of_library = library_edits(context, launches);
+    let of_library = library_edits(context, launches, finding.rule == "once");
     let edits = match finding.changes.first().filter(|_| finding.edits.is_empty()).map(|applied| &applied.change) {
         Some(Change::NoShell) => joined(of_library, python_edits(context, launches)),
         Some(Change::InProcess | Change::Remove) if !of_library.is_empty() => of_library,
@@ -208,30 +211,40 @@ fn python_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     plain.take(MAX_EDITS).map(|(line, commands)| Edit::of(line, Ok(rewrite(commands)))).collect()
 }
 
-/// Returns the edits of Python and Perl lines whose programs the standard library replaces.
-fn library_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
+/// Returns the edits of Python and Perl lines whose programs the standard library replaces: the
+/// lines that launch, or that call a function with the command. `is_question`: whether the first
+/// answer can be kept.
+fn library_edits(context: &RuleContext<'_, '_>, launches: &[u32], is_question: bool) -> Vec<Edit> {
     let all: Vec<u32> = launches.iter().filter_map(|index| program_in_shell(context, *index)).collect();
-    let lines = grouped(&all, |index| {
-        let of_shell = || program_line(context, context.forest().parent(index as usize)? as u32);
-        let (language, line) =
-            program_line(context, index).or_else(of_shell).filter(|(language, _)| has_library(*language))?;
+    let mut rewrites: BTreeMap<(Key<'_>, &[u8]), (Vec<u32>, LibraryRewrite)> = BTreeMap::new();
+    for index in all {
         let launch = context.launch(index);
-        let exec = launch.execs.last().filter(|exec| !exec.argv_cut)?;
+        let Some(exec) = launch.execs.last().filter(|exec| !exec.argv_cut) else { continue };
         let call: Vec<Vec<u8>> = arguments_of(exec).into_iter().map(<[u8]>::to_vec).collect();
-        Some(((line, launch.command.name), (language, call, !is_success(launch))))
-    });
-    let lines = lines.into_iter().map(|((line, program), calls)| {
-        let rewrite = LibraryRewrite {
-            language: calls[0].0,
-            program: program.to_vec(),
-            has_failures: calls.iter().any(|(.., has_failed)| *has_failed),
-            calls: calls.into_iter().map(|(_, call, _)| call).collect(),
-            otherwise: None,
-        };
-        (line, rewrite)
-    });
-    let known = lines.filter(|(_, rewrite)| rewrite.is_known());
-    known.take(MAX_EDITS).map(|(line, rewrite)| Edit::of(line, Ok(Rewrite::Library(rewrite)))).collect()
+        let mut lines = program_lines(context, index);
+        if lines.is_empty() {
+            lines = context.forest().parent(index as usize).map_or(lines, |shell| program_lines(context, shell as u32));
+        }
+        for (at, (language, line)) in lines.iter().enumerate().filter(|(_, (language, _))| has_library(*language)) {
+            let (inner, rewrite) = rewrites.entry((*line, launch.command.name)).or_insert_with(|| {
+                let program = launch.command.name.to_vec();
+                let otherwise = if is_question { Otherwise::Once } else { Otherwise::Nothing };
+                (Vec::new(), LibraryRewrite { language: *language, program, otherwise, ..LibraryRewrite::default() })
+            });
+            if !context.has_certain_answer(index) {
+                rewrite.otherwise = Otherwise::Nothing;
+            }
+            inner.extend(lines[..at].iter().map(|(_, (_, line, _))| line));
+            rewrite.has_failures |= !is_success(launch);
+            rewrite.calls.insert(call.clone());
+        }
+    }
+    let known =
+        rewrites.into_iter().filter(|(_, (_, rewrite))| rewrite.is_known() || rewrite.otherwise == Otherwise::Once);
+    let edits = known
+        .take(MAX_EDITS)
+        .map(|((line, _), (instead_of, rewrite))| Edit { instead_of, ..Edit::of(line, Ok(Rewrite::Library(rewrite))) });
+    edits.collect()
 }
 
 /// Returns the edits by the library, each with the edit of its line that only does without the
@@ -241,7 +254,9 @@ fn joined(mut by_library: Vec<Edit>, without_shell: Vec<Edit>) -> Vec<Edit> {
         let is_at_its_line =
             |other: &&mut Edit| (&other.file, &other.directory, other.line) == (&edit.file, &edit.directory, edit.line);
         match (by_library.iter_mut().find(is_at_its_line).map(|other| &mut other.rewrite), edit.rewrite.clone()) {
-            (Some(Ok(Rewrite::Library(library))), Ok(Rewrite::Python(python))) => library.otherwise = Some(python),
+            (Some(Ok(Rewrite::Library(library))), Ok(Rewrite::Python(python))) => {
+                library.otherwise = Otherwise::WithoutShell(python)
+            }
             _ => by_library.push(edit),
         }
     }
@@ -262,6 +277,18 @@ fn program_in_shell(context: &RuleContext<'_, '_>, index: u32) -> Option<u32> {
 /// Returns the language and the line of the program that made a launch itself.
 fn program_line<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Language, Key<'g>)> {
     line_in(context, context.callers, index)
+}
+
+/// Returns the language and the line of the program that made a launch itself, and the lines of the
+/// same file that called its function.
+fn program_lines<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Vec<(Language, Key<'g>)> {
+    let Some((language, (file, line, directory))) = program_line(context, index) else { return Vec::new() };
+    let frames = context.forest().frames(context.launch(index).script_stack);
+    let mut frames = frames.skip_while(|frame| frame.line != Some(line));
+    let first = frames.next();
+    let callers = frames.take(MAX_FUNCTIONS).filter(|frame| first.is_some_and(|first| first.file == frame.file));
+    let lines = std::iter::once(line).chain(callers.filter_map(|frame| frame.line));
+    lines.map(|line| (language, (file, line, directory))).collect()
 }
 
 /// Returns the edits of the packages whose scripts call other scripts, by the directories in which

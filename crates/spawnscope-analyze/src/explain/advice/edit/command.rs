@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use crate::patterns::words::contains;
+
 /// Characters that a shell interprets outside of quotes.
 const SPECIAL: &[u8] = b"|&;<>()$`*?[]~#!\r\t^{}";
 
@@ -38,10 +40,11 @@ pub(super) enum Usage {
     Checked,
     /// A condition that is true if the command fails.
     Negated,
-    /// A text without the newline at its end; with blanks removed at both ends; as it was printed;
-    /// and as bytes.
+    /// A text without the newline at its end; with blanks removed at both ends; its first word; as
+    /// it was printed; and as bytes.
     Line,
     Trimmed,
+    FirstWord,
     Text,
     Bytes,
 }
@@ -88,8 +91,10 @@ pub(super) fn split(pieces: &[Piece]) -> Option<CommandCall> {
     for piece in pieces {
         let text = match piece {
             Piece::Text(text) => text,
-            Piece::Code(_) => {
-                word.get_or_insert_default().push(piece.clone());
+            Piece::Code(code) => {
+                let code = if quote.is_none() { unquoted(code) } else { code };
+                (!contains(code, b"quote(")).then_some(())?;
+                word.get_or_insert_default().push(Piece::Code(code.to_vec()));
                 continue;
             }
         };
@@ -118,6 +123,13 @@ pub(super) fn split(pieces: &[Piece]) -> Option<CommandCall> {
     };
     let is_assignment = words.first()?.literal().is_some_and(|word| word.contains(&b'='));
     (quote.is_none() && !is_assignment).then_some(CommandCall { words, input })
+}
+
+/// Returns the value of code that quotes it for a shell.
+fn unquoted(code: &[u8]) -> &[u8] {
+    let value = [&b"shlex.quote("[..], b"pipes.quote(", b"quote("].iter().find_map(|quote| code.strip_prefix(*quote));
+    let value = value.and_then(|value| value.strip_suffix(b")"));
+    value.filter(|value| split_code(value, b',').is_some_and(|values| values.len() == 1)).unwrap_or(code)
 }
 
 fn push(pieces: &mut Vec<Piece>, byte: u8) {

@@ -6,22 +6,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use super::command::{CommandWord, FoundLaunch, Usage};
-use super::{EditRefusal, PythonRewrite, Splice, limited, line_start, perl, python, refuse, splice};
-use crate::explain::advice::phrases::name;
+use super::{
+    EditRefusal, PythonRewrite, Splice, limited, line_start, perl, python, python_functions, refuse, refuse_if, splice,
+};
+use crate::explain::advice::phrases::{ANSWER_LIMIT, name};
 use crate::explain::advice::tables::rows;
 use crate::model::launch::base_name;
+use crate::patterns::words::contains;
 use spawnscope_data::event::Language;
 
 /// The launches of a program from a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::explain::advice) struct LibraryRewrite {
     pub(in crate::explain::advice) language: Language,
     pub(in crate::explain::advice) program: Vec<u8>,
     /// The different lists of arguments of the recorded launches.
     pub(in crate::explain::advice) calls: BTreeSet<Vec<Vec<u8>>>,
     pub(in crate::explain::advice) has_failures: bool,
-    /// What to do if the library cannot do the same: call the program without a shell.
-    pub(in crate::explain::advice) otherwise: Option<PythonRewrite>,
+    /// What to do if the library cannot do the same.
+    pub(in crate::explain::advice) otherwise: Otherwise,
+}
+
+/// What to do with a launch that the library cannot replace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::explain::advice) enum Otherwise {
+    #[default]
+    Nothing,
+    /// Call the program without a shell.
+    WithoutShell(PythonRewrite),
+    /// Keep the answer.
+    Once,
 }
 
 /// A row of the table.
@@ -45,6 +59,8 @@ static TABLE: LazyLock<BTreeMap<&'static [u8], Vec<Row>>> = LazyLock::new(|| {
     programs
 });
 
+/// The name of a kept answer consists of at most this many words of the command.
+const MAX_NAMED_WORDS: usize = 3;
 /// Conversions of date that are numbers, which do not depend on the locale.
 const NUMBERS: &[u8] = b"YmdHMSFTjyDReuVGgCIlk";
 
@@ -82,9 +98,10 @@ fn matches(word: &str, argument: &[u8]) -> bool {
 }
 
 impl LibraryRewrite {
-    /// Returns the row for all recorded calls, with the words that they match.
-    fn row(&self, has_input: bool) -> Option<(&'static Row, Vec<&'static str>)> {
-        TABLE.get(&self.program[..])?.iter().find_map(|row| {
+    /// Returns the row for all recorded calls, with the words that they match. `is_first`: whether
+    /// only the first word of the output is used.
+    fn row(&self, has_input: bool, is_first: bool) -> Option<(&'static Row, Vec<&'static str>)> {
+        TABLE.get(&self.program[..])?.iter().filter(|row| (row.kind == "first") <= is_first).find_map(|row| {
             let mut patterns = self.calls.iter().map(|call| row.pattern(call));
             let first = patterns.next()??;
             let is_same = patterns.all(|pattern| pattern.as_ref() == Some(&first));
@@ -95,7 +112,7 @@ impl LibraryRewrite {
 
     /// Whether the table has code for these calls.
     pub(in crate::explain::advice) fn is_known(&self) -> bool {
-        self.row(false).is_some() || self.row(true).is_some()
+        [false, true].iter().any(|has_input| self.row(*has_input, true).is_some())
     }
 
     /// Returns what the new code does in another way.
@@ -132,17 +149,46 @@ impl LibraryRewrite {
 
     pub(super) fn splices(&self, text: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
         let by_library = self.splices_by_library(text, line);
-        by_library.or_else(|reason| self.otherwise.as_ref().map_or(Err(reason), |without| without.splices(text, line)))
+        by_library.or_else(|reason| match &self.otherwise {
+            Otherwise::WithoutShell(rewrite) => rewrite.splices(text, line),
+            Otherwise::Once => self.splices_for_once(text, line),
+            Otherwise::Nothing => Err(reason),
+        })
+    }
+
+    /// Keeps the answer, which is always the same for the same arguments.
+    fn splices_for_once(&self, text: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
+        let launch = self.launch_at(text, line)?;
+        refuse_if(self.has_failures, format!("the exit status of {} was not always 0", name(&self.program)))?;
+        let words = launch.command.words.iter().map_while(CommandWord::literal).take(MAX_NAMED_WORDS);
+        let words: Vec<String> = words.map(|word| name(base_name(word)).to_lowercase()).collect();
+        let is_separator = |character: char| !character.is_ascii_alphanumeric();
+        let words = words.iter().flat_map(|word| word.split(is_separator)).filter(|word| !word.is_empty());
+        let kept = words.chain(["once"]).collect::<Vec<_>>().join("_");
+        refuse_if(contains(text, kept.as_bytes()), format!("`{kept}` may already be the name of something else"))?;
+        let splices = match self.language {
+            Language::Python => python_functions::kept(text, &launch, &kept)?,
+            _ => perl::kept(text, &launch, &kept)?,
+        };
+        Ok(limited(splices, &[ANSWER_LIMIT]))
+    }
+
+    /// Returns the launch of a line.
+    fn launch_at(&self, text: &[u8], line: u32) -> Result<FoundLaunch, EditRefusal> {
+        let is_python = self.language == Language::Python;
+        let mut found = if is_python { python::launches(text, line)? } else { perl::launches(text, line)? };
+        found.retain(|launch| self.is_made_by(launch));
+        match <[FoundLaunch; 1]>::try_from(found) {
+            Ok([launch]) => Ok(launch),
+            Err(_) => refuse(format!("the line does not have exactly one plain launch of {}", name(&self.program))),
+        }
     }
 
     fn splices_by_library(&self, text: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
         let is_python = self.language == Language::Python;
-        let found = if is_python { python::launches(text, line)? } else { perl::launches(text, line)? };
-        let found: Vec<FoundLaunch> = found.into_iter().filter(|launch| self.is_made_by(launch)).collect();
-        let [launch] = &found[..] else {
-            return refuse(format!("the line does not have exactly one plain launch of {}", name(&self.program)));
-        };
-        let Some((row, pattern)) = self.row(launch.command.input.is_some()) else {
+        let launch = &self.launch_at(text, line)?;
+        let is_first = launch.usage == Usage::FirstWord;
+        let Some((row, pattern)) = self.row(launch.command.input.is_some(), is_first) else {
             return refuse(format!("no function does the same as {} with these arguments", name(&self.program)));
         };
         let arguments = &launch.command.words[1..];
@@ -153,13 +199,14 @@ impl LibraryRewrite {
         if !pattern.iter().zip(arguments).all(is_fixed) {
             return refuse("the options of the program are not written in this line");
         }
-        if self.has_failures && !matches!((row.kind, launch.usage), ("do", Usage::Ignored | Usage::Negated)) {
-            return refuse(format!("the exit status of {} was not always 0", name(&self.program)));
+        let condition = self.condition(row, &pattern, launch)?;
+        if condition.is_none() {
+            self.check_failures(row, launch, text)?;
         }
         let [modules, template] = row.code(self.language);
         let code = self.filled(template, launch)?;
         let used = if is_python { self.in_python(row, launch, text, code)? } else { self.in_perl(row, launch, code)? };
-        let used = match self.condition(row, &pattern, launch)? {
+        let used = match condition {
             Some(condition) if is_python => {
                 format!("({used} if {condition} else {})", name(&text[launch.range.clone()]))
             }
@@ -174,6 +221,18 @@ impl LibraryRewrite {
         }
         splices.push(splice(launch.range.clone(), used));
         Ok(limited(splices, self.limit(row, &pattern).as_slice()))
+    }
+
+    /// Refuses an edit after which failures are handled in another way.
+    fn check_failures(&self, row: &Row, launch: &FoundLaunch, text: &[u8]) -> Result<(), EditRefusal> {
+        let is_ignored = row.kind == "do" && matches!(launch.usage, Usage::Ignored | Usage::Negated);
+        let may_fail = row.kind == "do" || self.program == b"which";
+        refuse_if(
+            self.has_failures && !is_ignored,
+            format!("the exit status of {} was not always 0", name(&self.program)),
+        )?;
+        let handles = self.language == Language::Python && contains(text, b"CalledProcessError");
+        refuse_if(handles && may_fail && !is_ignored, "the program handles failures of programs")
     }
 
     /// Whether a launch in the program may have been each of the recorded ones.
@@ -223,7 +282,8 @@ impl LibraryRewrite {
                     "try:\n{indentation}    {code}\n{indentation}except OSError as error:\n{indentation}    print(error, file=sys.stderr)"
                 )
             }
-            ("line", Usage::Line) => code,
+            ("line", Usage::Line) | ("first", Usage::FirstWord) => code,
+            ("line", Usage::FirstWord) => format!("{code}.split()[0]"),
             ("line", Usage::Trimmed) if has_operand => format!("{code}.strip()"),
             ("line", Usage::Trimmed) => code,
             ("line", Usage::Text) => format!("({code} + \"\\n\")"),

@@ -27,6 +27,7 @@ mod package;
 mod pairs;
 mod perl;
 mod python;
+mod python_functions;
 mod shell;
 mod sites;
 mod stages;
@@ -44,7 +45,7 @@ pub use fuzzing::edit_for_fuzzing;
 
 pub(crate) use form::OneCall;
 pub(super) use form::{Form, NewCode, Operand};
-pub(super) use library::{LibraryRewrite, has_library};
+pub(super) use library::{LibraryRewrite, Otherwise, has_library};
 pub(super) use line_each::answers_each_line;
 pub(super) use makefile::MakeRewrite;
 pub(super) use objections::to_launches;
@@ -63,6 +64,8 @@ pub struct Edit {
     pub directory: Option<Vec<u8>>,
     /// The line that the recording names, from 1.
     pub line: u32,
+    /// The lines of functions that this line calls, of which this edit makes others needless.
+    pub instead_of: Vec<u32>,
     /// How to rewrite the file, or why the recording shows that it must not be rewritten.
     pub(super) rewrite: Result<Rewrite, EditRefusal>,
 }
@@ -145,14 +148,15 @@ const FAILS_TOGETHER: &str = "if one fails, the others go on, even with `set -e`
 impl Edit {
     /// Returns the edit of a line.
     pub(super) fn of((file, line, directory): Key<'_>, rewrite: Result<Rewrite, EditRefusal>) -> Edit {
-        Edit { file: file.to_vec(), directory: directory.map(<[u8]>::to_vec), line, rewrite }
+        let directory = directory.map(<[u8]>::to_vec);
+        Edit { file: file.to_vec(), directory, line, instead_of: Vec::new(), rewrite }
     }
 
     /// Returns an edit that changes nothing, for tests of how edits are shown.
     #[doc(hidden)]
     #[must_use]
     pub fn for_test(file: &[u8]) -> Edit {
-        Edit { file: file.to_vec(), directory: None, line: 1, rewrite: refuse("it is a test") }
+        Edit::of((file, 1, None), refuse("it is a test"))
     }
 
     /// Returns the same edit for a text in which its line has another number.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::command::{CommandCall, CommandWord, FoundLaunch, Piece, Usage, split, split_code, string_length};
-use super::{EditRefusal, Splice, line_start, refuse, splice};
+use super::{EditRefusal, Splice, line_start, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::words::contains;
 
@@ -12,12 +12,10 @@ const MAX_LINES: usize = 8;
 
 /// Returns the launches of a statement that begins at a line.
 pub(super) fn launches(text: &[u8], line: u32) -> Result<Vec<FoundLaunch>, EditRefusal> {
-    if contains(text, b"$?") || contains(text, b"CHILD_ERROR") {
-        return refuse("the program may use the status of its last child");
-    }
     let start: usize =
         text.split_inclusive(|byte| *byte == b'\n').take(line.saturating_sub(1) as usize).map(<[u8]>::len).sum();
     let statement = start..statement_end(text, start);
+    refuse_if(may_use_status(text, &statement), "the program may use the status of its last child")?;
     let mut found = Vec::new();
     let mut at = start;
     while at < statement.end {
@@ -33,6 +31,29 @@ pub(super) fn launches(text: &[u8], line: u32) -> Result<Vec<FoundLaunch>, EditR
         }
     }
     Ok(found)
+}
+
+/// Whether a program may use `$?` after a statement. What follows another launch, without a block
+/// in between, uses the status of that.
+fn may_use_status(text: &[u8], statement: &Range<usize>) -> bool {
+    let follows_another = |at: usize| {
+        let launches = [&b"system("[..], b"system \"", b"waitpid(", b"waitpid $", b"`"].into_iter();
+        let ends = |launch: &[u8]| Some(text[..at].windows(launch.len()).rposition(|part| part == launch)?);
+        let Some(last) = launches.filter_map(ends).max() else { return false };
+        let between = &text[last..at];
+        let first = between.split(|byte| *byte == b';').next().unwrap_or_default();
+        let is_conditional = [&b" if "[..], b" unless ", b" for", b" and ", b" or ", b"&&", b"||"]
+            .iter()
+            .any(|word| contains(&text[line_start(text, last)..last + first.len()], word));
+        let is_comment = text[line_start(text, last)..last].contains(&b'#');
+        !statement.contains(&last)
+            && !statement.contains(&at)
+            && !is_comment
+            && !is_conditional
+            && !between.iter().any(|byte| matches!(byte, b'{' | b'}'))
+    };
+    let mut uses = text.windows(2).enumerate().filter(|(_, two)| *two == b"$?").map(|(at, _)| at);
+    contains(text, b"CHILD_ERROR") || !uses.all(follows_another)
 }
 
 /// Returns the end of the line on which a statement ends.
@@ -209,6 +230,14 @@ pub(super) fn value(word: &CommandWord) -> Option<String> {
         }
     }
     Some(format!("\"{string}\""))
+}
+
+/// Returns how to keep the answer of a launch in a variable.
+pub(super) fn kept(text: &[u8], launch: &FoundLaunch, variable: &str) -> Result<Vec<Splice>, EditRefusal> {
+    let is_constant = launch.command.words.iter().all(|word| word.literal().is_some());
+    refuse_if(!is_constant || !launch.is_scalar || launch.usage != Usage::Text, "the answer is used in another way")?;
+    let code = name(&text[launch.range.clone()]);
+    Ok(vec![splice(launch.range.clone(), format!("(our ${variable} //= {code})"))])
 }
 
 /// Returns how to load a module, if the program does not.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::command::{CommandCall, CommandWord, FoundLaunch, Piece, Usage, split, split_code};
+use super::python_functions::by_function;
 use super::{EditRefusal, Splice, limited, line_end, line_start, refuse, splice};
 use crate::explain::advice::phrases::{WITHOUT_SHELL_LIMIT, name};
 use crate::patterns::words::{Words, contains};
@@ -18,21 +19,24 @@ pub(in crate::explain::advice) struct PythonRewrite {
 
 /// Functions of the module `subprocess` that take a command.
 const FUNCTIONS: [&[u8]; 5] = [b"Popen", b"call", b"check_call", b"check_output", b"run"];
+/// Functions may call each other this often to launch a program.
+const MAX_FUNCTIONS: usize = 2;
 /// A call with the arguments between its parentheses.
-struct Call<'t> {
+#[derive(Clone)]
+pub(super) struct Call<'t> {
     /// `subprocess.run`, `os.system`.
-    function: &'t [u8],
-    range: Range<usize>,
-    arguments: Vec<Range<usize>>,
+    pub(super) function: &'t [u8],
+    pub(super) range: Range<usize>,
+    pub(super) arguments: Vec<Range<usize>>,
     /// The number of brackets around it.
-    depth: usize,
+    pub(super) depth: usize,
 }
 
 impl PythonRewrite {
     pub(super) fn splices(&self, text: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
-        let calls = calls_at(text, line)?;
+        let calls = calls(text)?;
         let uses_shell = |call: &&Call<'_>| shell_argument(text, call).is_some() || is_system(text, call);
-        let found: Vec<&Call<'_>> = calls.iter().filter(uses_shell).collect();
+        let found: Vec<&Call<'_>> = calls_at(text, &calls, line).filter(uses_shell).collect();
         let [call] = found[..] else {
             return refuse("the line does not have exactly one call with shell=True, or of os.system alone");
         };
@@ -66,20 +70,23 @@ impl PythonRewrite {
     }
 }
 
-/// Returns the calls that a line belongs to.
-fn calls_at(text: &[u8], line: u32) -> Result<Vec<Call<'_>>, EditRefusal> {
+/// Returns the calls of a program that a line belongs to.
+fn calls_at<'c, 't>(text: &[u8], all: &'c [Call<'t>], line: u32) -> impl Iterator<Item = &'c Call<'t>> {
     let line_of = |at: usize| 1 + text[..at].iter().filter(|byte| **byte == b'\n').count() as u32;
-    let Some(calls) = calls(text) else { return refuse("the program has syntax that Spawnscope does not read") };
-    let is_at = |call: &Call<'_>| (line_of(call.range.start)..=line_of(call.range.end)).contains(&line);
-    Ok(calls.into_iter().filter(is_at).collect())
+    all.iter().filter(move |call| (line_of(call.range.start)..=line_of(call.range.end)).contains(&line))
 }
 
 /// Returns the launches of a line.
 pub(super) fn launches(text: &[u8], line: u32) -> Result<Vec<FoundLaunch>, EditRefusal> {
-    if contains(text, b"CalledProcessError") {
-        return refuse("the program handles failures of programs");
-    }
-    Ok(calls_at(text, line)?.iter().filter_map(|call| launch(text, call)).collect())
+    let all = calls(text)?;
+    let found = calls_at(text, &all, line).filter_map(|call| {
+        let launched = launched(text, &all, call, is_statement(text, call), MAX_FUNCTIONS)?;
+        let after = text[call.range.end..].strip_prefix(launched.suffix)?;
+        let (length, usage) = conversions(after, launched.usage);
+        let range = call.range.start..call.range.end + launched.suffix.len() + length;
+        Some(FoundLaunch { range, command: launched.command, usage, is_scalar: true })
+    });
+    Ok(found.collect())
 }
 
 /// Arguments that change neither what a program does, nor how it is launched.
@@ -87,10 +94,30 @@ const OPTIONS: Words = Words(
     "capture_output=True check=False check=True encoding=\"utf-8\" encoding='utf-8' shell=False shell=True stdout=PIPE stdout=subprocess.PIPE text=True
      universal_newlines=True",
 );
+/// Begin arguments that do not matter for a program that succeeds and prints no errors.
+const OPTIONS_FOR_FAILURES: [&[u8]; 3] = [b"stderr=", b"timeout=", b"check="];
 
-/// Returns the launch that a call makes. `None` if its command or the use of its result is not
-/// plain.
-fn launch(text: &[u8], call: &Call<'_>) -> Option<FoundLaunch> {
+/// What a call launches, and what follows the call to take the output.
+pub(super) struct Launched {
+    pub(super) command: CommandCall,
+    pub(super) suffix: &'static [u8],
+    pub(super) usage: Usage,
+}
+
+/// Returns what a call launches, perhaps by a function of the program. `None` if its command or the
+/// use of its result is not plain.
+pub(super) fn launched(
+    text: &[u8],
+    all: &[Call<'_>],
+    call: &Call<'_>,
+    is_statement: bool,
+    functions: usize,
+) -> Option<Launched> {
+    let by_function = || by_function(text, all, call, is_statement, functions.checked_sub(1)?);
+    directly_launched(text, call, is_statement).or_else(by_function)
+}
+
+fn directly_launched(text: &[u8], call: &Call<'_>, is_statement: bool) -> Option<Launched> {
     let (first, options) = call.arguments.split_first()?;
     let options: Vec<Vec<u8>> = options.iter().map(|range| compact(text, range)).collect();
     let has = |names: Words| options.iter().any(|option| names.contains(option));
@@ -100,30 +127,31 @@ fn launch(text: &[u8], call: &Call<'_>) -> Option<FoundLaunch> {
         None => Some(call.function).filter(|function| is_imported || function.starts_with(b"os."))?,
     };
     let is_of_os = matches!(function, b"os.system" | b"os.popen");
-    options.iter().all(|option| OPTIONS.contains(option)).then_some(())?;
-    let command = command(&text[first.clone()])?;
     let has_shell = is_of_os || function == b"getoutput" || has(Words("shell=True"));
-    let is_list = text[first.start] == b'[';
-    (is_list || has_shell || command.words.len() == 1).then_some(())?;
     let is_text = has(Words("text=True universal_newlines=True encoding=\"utf-8\" encoding='utf-8'"));
     let captures = has(Words("capture_output=True stdout=PIPE stdout=subprocess.PIPE"));
     let printed = if is_text { Usage::Text } else { Usage::Bytes };
     let (suffix, usage) = match function {
         b"run" if captures => (&b".stdout"[..], printed),
+        b"Popen" if captures => (&b".communicate()[0]"[..], printed),
         b"check_output" => (&b""[..], printed),
         b"os.popen" => (&b".read()"[..], Usage::Text),
         b"getoutput" => (&b""[..], Usage::Line),
-        b"run" | b"check_call" if is_statement(text, call) => (
+        b"run" | b"check_call" if is_statement => (
             &b""[..],
             if function == b"check_call" || has(Words("check=True")) { Usage::Checked } else { Usage::Ignored },
         ),
-        b"call" | b"os.system" if is_statement(text, call) => (&b""[..], Usage::Ignored),
+        b"call" | b"os.system" if is_statement => (&b""[..], Usage::Ignored),
         _ => return None,
     };
-    let after = text[call.range.end..].strip_prefix(suffix)?;
-    let (length, usage) = conversions(after, usage);
-    let range = call.range.start..call.range.end + suffix.len() + length;
-    Some(FoundLaunch { range, command, usage, is_scalar: true })
+    let is_read = !matches!(usage, Usage::Checked | Usage::Ignored);
+    let is_plain = |option: &Vec<u8>| {
+        OPTIONS.contains(option) || is_read && OPTIONS_FOR_FAILURES.iter().any(|begin| option.starts_with(begin))
+    };
+    options.iter().all(is_plain).then_some(())?;
+    let command = command(&text[first.clone()])?;
+    let is_list = text[first.start] == b'[';
+    (is_list || has_shell || command.words.len() == 1).then_some(Launched { command, suffix, usage })
 }
 
 /// Returns the command of a call: a list, or a string.
@@ -137,7 +165,7 @@ fn command(source: &[u8]) -> Option<CommandCall> {
 }
 
 /// Methods after a result, with what they make of it.
-const CONVERSIONS: [(&[u8], Usage, Usage); 8] = [
+const CONVERSIONS: [(&[u8], Usage, Usage); 11] = [
     (b".decode()", Usage::Bytes, Usage::Text),
     (b".decode(\"utf-8\")", Usage::Bytes, Usage::Text),
     (b".decode('utf-8')", Usage::Bytes, Usage::Text),
@@ -146,10 +174,13 @@ const CONVERSIONS: [(&[u8], Usage, Usage); 8] = [
     (b".rstrip(\"\\n\")", Usage::Text, Usage::Line),
     (b".rstrip('\\n')", Usage::Text, Usage::Line),
     (b".rstrip()", Usage::Text, Usage::Trimmed),
+    (b".split()[0]", Usage::Text, Usage::FirstWord),
+    (b".split()[0]", Usage::Line, Usage::FirstWord),
+    (b".split()[0]", Usage::Trimmed, Usage::FirstWord),
 ];
 
 /// Returns the length of the conversions that follow a result, and what they make of it.
-fn conversions(text: &[u8], usage: Usage) -> (usize, Usage) {
+pub(super) fn conversions(text: &[u8], usage: Usage) -> (usize, Usage) {
     let (mut length, mut usage) = (0, usage);
     let next = |text: &[u8], usage| CONVERSIONS.iter().find(|(call, from, _)| *from == usage && text.starts_with(call));
     while let Some((call, _, to)) = next(&text[length..], usage) {
@@ -219,11 +250,13 @@ fn formatted(text: &[u8], rest: &[u8]) -> Option<Vec<Piece>> {
     };
     let values = split_code(&values, b',')?;
     let text = std::str::from_utf8(text).ok()?;
-    let parts: Vec<&str> = text.split(field).collect();
+    // `%%` stands for `%`.
+    let parts = text.split(field).map(|part| if field == "%s" { part.replace("%%", "\0") } else { part.to_owned() });
+    let parts: Vec<String> = parts.collect();
     let is_plain = parts.len() == values.len() + 1 && !parts.concat().contains(['%', '{', '}']);
     let is_value = |value: &&[u8]| !value.is_empty() && !value.starts_with(b"*");
     (is_plain && values.iter().all(is_value)).then_some(())?;
-    let texts = parts.into_iter().map(|part| Piece::Text(part.as_bytes().to_vec()));
+    let texts = parts.into_iter().map(|part| Piece::Text(part.replace('\0', "%").into_bytes()));
     let codes = values.into_iter().map(|value| Piece::Code(value.to_vec())).map(Some).chain([None]);
     Some(texts.zip(codes).flat_map(|(text, code)| [Some(text), code]).flatten().collect())
 }
@@ -281,7 +314,7 @@ pub(super) fn import(text: &[u8], module: &str) -> Result<Option<Splice>, EditRe
 }
 
 /// Returns the names outside of strings and comments.
-fn names_in_code(text: &[u8]) -> Vec<&[u8]> {
+pub(super) fn names_in_code(text: &[u8]) -> Vec<&[u8]> {
     let (mut found, mut at) = (Vec::new(), 0);
     while at < text.len() {
         let length = identifier_length(&text[at..]);
@@ -298,7 +331,7 @@ fn names_in_code(text: &[u8]) -> Vec<&[u8]> {
     found
 }
 
-fn identifier_length(text: &[u8]) -> usize {
+pub(super) fn identifier_length(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count()
 }
 
@@ -315,8 +348,12 @@ fn compact(text: &[u8], range: &Range<usize>) -> Vec<u8> {
     text[range.clone()].iter().copied().filter(|byte| *byte != b' ').collect()
 }
 
-/// Returns all calls of a program. `None` if the program cannot be read.
-fn calls(text: &[u8]) -> Option<Vec<Call<'_>>> {
+/// Returns all calls of a program.
+fn calls(text: &[u8]) -> Result<Vec<Call<'_>>, EditRefusal> {
+    all_calls(text).ok_or_else(|| EditRefusal("the program has syntax that Spawnscope does not read".to_owned()))
+}
+
+fn all_calls(text: &[u8]) -> Option<Vec<Call<'_>>> {
     let mut found = Vec::new();
     // The brackets around a position: the call that each opens, if it does, and where its current
     // argument begins.
@@ -367,7 +404,7 @@ fn trimmed(text: &[u8], range: Range<usize>) -> Range<usize> {
 }
 
 /// Returns the position after the string that begins at a position.
-fn string_end(text: &[u8], start: usize) -> Option<usize> {
+pub(super) fn string_end(text: &[u8], start: usize) -> Option<usize> {
     let quote = *text.get(start)?;
     let triple = [quote; 3];
     let (closing, mut at): (&[u8], usize) =

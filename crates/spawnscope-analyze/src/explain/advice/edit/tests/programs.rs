@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::executed::tree;
-use crate::explain::advice::edit::library::{LibraryRewrite, programs};
+use crate::explain::advice::edit::library::{LibraryRewrite, Otherwise, programs};
 use crate::explain::advice::edit::{Edit, Rewrite, spliced};
 use spawnscope_data::event::Language;
 
@@ -91,6 +91,23 @@ fn run(interpreter: &str, program: &str) -> (String, bool, Option<i32>, String) 
     (text(&output.stdout), !output.stderr.is_empty(), output.status.code(), files)
 }
 
+/// Edits the line of a call.
+fn edit(
+    language: Language,
+    program: &str,
+    call: &[&str],
+    line: u32,
+    source: &str,
+    otherwise: Otherwise,
+) -> Result<String, String> {
+    let calls = BTreeSet::from([call.iter().map(|word| word.as_bytes().to_vec()).collect()]);
+    let program = program.as_bytes().to_vec();
+    let rewrite = LibraryRewrite { language, program, calls, has_failures: false, otherwise };
+    let edit = Edit::of((b"p", line, None), Ok(Rewrite::Library(rewrite)));
+    let splices = edit.splices(source.as_bytes()).map_err(|refusal| refusal.to_string())?;
+    Ok(String::from_utf8(spliced(source.as_bytes(), &splices)).unwrap())
+}
+
 /// Edits each line with the program, and checks that the program then does the same.
 fn check(language: Language, program: &str, arguments: &str, source: &str) {
     let recorded = arguments.split('<').next().unwrap_or_default().split_whitespace();
@@ -103,13 +120,18 @@ fn check(language: Language, program: &str, arguments: &str, source: &str) {
     });
     let has_failures = arguments.contains('M') && !arguments.starts_with("-f");
     let calls = BTreeSet::from([recorded.collect()]);
-    let rewrite =
-        LibraryRewrite { language, program: program.as_bytes().to_vec(), calls, has_failures, otherwise: None };
+    let rewrite = LibraryRewrite {
+        language,
+        program: program.as_bytes().to_vec(),
+        calls,
+        has_failures,
+        otherwise: Otherwise::Nothing,
+    };
     let mut edited = source.to_owned();
     for own in source.lines().filter(|line| line.contains(&format!("{program} "))) {
         let line = edited.lines().position(|line| line == own).unwrap();
         let rewrite = Ok(Rewrite::Library(rewrite.clone()));
-        let edit = Edit { file: b"program".to_vec(), directory: None, line: line as u32 + 1, rewrite };
+        let edit = Edit::of((b"program", line as u32 + 1, None), rewrite);
         let splices = edit.splices(edited.as_bytes()).unwrap_or_else(|refusal| panic!("{edited}: {refusal}"));
         edited = String::from_utf8(spliced(edited.as_bytes(), &splices)).unwrap();
     }
@@ -195,6 +217,63 @@ fn functions_answer_as_programs_do() {
     }
 }
 
+/// Functions that launch what they are given.
+const FUNCTIONS: [&str; 4] = [
+    "def ask(cmd):\n    return os.popen(cmd).read().strip()\n",
+    "def ask(cmd, **kwargs):\n    \"\"\"Asks.\"\"\"\n    result = subprocess.run(cmd, shell=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,\n                            text=True, **kwargs)\n    if result.returncode != 0:\n        # failed\n        raise RuntimeError(result.stderr)\n    return result.stdout.rstrip('\\n')\n",
+    "def call(argv, shell=True):\n    try:\n        return subprocess.check_output(argv, shell=True, stderr=subprocess.DEVNULL)\n    except subprocess.CalledProcessError:\n        raise RuntimeError\n\ndef ask(cmd: str) -> str:\n    out = call(cmd).decode()\n    return out.strip()\n",
+    "def ask(cmd):\n    p = subprocess.Popen(cmd, shell=True, stdout=subprocess.PIPE, text=True)\n    out, _ = p.communicate()\n    if p.returncode:\n        raise RuntimeError(cmd)\n    return out\n",
+];
+
+#[test]
+fn functions_that_launch_are_read() {
+    let call = "try:\n            print(repr(ask(COMMAND)))\n        except RuntimeError:\n            print('failed')";
+    let program = |function: &str, source: String| source.replace("def main", &format!("{function}\ndef main"));
+    for function in FUNCTIONS {
+        for (name, arguments) in [("basename", "F"), ("sha1sum", "F"), ("stat", "-c %s F"), ("wc", "-l < F")] {
+            check(Language::Python, name, arguments, &program(function, in_python(name, arguments, call)));
+        }
+        let first_word = in_python("md5sum", "F", "if os.path.isfile(f):\n            print(ask(COMMAND).split()[0])");
+        check(Language::Python, "md5sum", "F", &program(function, first_word));
+    }
+    for other in [
+        "def ask(cmd):\n    print(cmd)\n    return os.popen(cmd).read()\n",
+        "def ask(cmd):\n    return os.popen(cmd).read() + '.'\n",
+        "def ask(cmd):\n    return subprocess.check_output(cmd, shell=True, cwd='/')\n",
+        "def ask(cmd, other):\n    return os.popen(cmd).read()\n",
+        "def ask(cmd): return os.popen(cmd).read()\n",
+        "def ask(cmd):\n    for i in range(2):\n        out = os.popen(cmd).read()\n    return out\n",
+        "def ask(cmd):\n    return os.popen(cmd).read()\ndef ask(cmd):\n    pass\n",
+    ] {
+        let source = format!("import os\n{other}\nx = ask('uname -m')\n");
+        let line = source.lines().count() as u32;
+        let edited = edit(Language::Python, "uname", &["-m"], line, &source, Otherwise::Nothing);
+        assert!(edited.is_err(), "{source}\n{edited:?}");
+    }
+}
+
+#[test]
+fn an_answer_is_kept() {
+    let python = format!(
+        "import os\nimport subprocess\n\n{}\n\n@staticmethod\n@staticmethod\ndef main():\n    for f in ['1', '2', '1']:\n        x = ask('expr 1 + 1')\n        y = subprocess.check_output(['expr', f, '+', '5']).decode()\n        print(x, y)\n\nmain.__func__.__func__()\n",
+        FUNCTIONS[0]
+    );
+    let line = |source: &str, part: &str| 1 + source.lines().position(|line| line.contains(part)).unwrap() as u32;
+    let once = |source: &str, part: &str, language, call: &[&str]| {
+        let edited = edit(language, "expr", call, line(source, part), source, Otherwise::Once).unwrap();
+        let interpreter = if language == Language::Python { "python3" } else { "perl" };
+        assert_eq!(run(interpreter, &edited), run(interpreter, source), "{edited}");
+        edited
+    };
+    let edited = once(&python, "x = ", Language::Python, &["1", "+", "1"]);
+    assert!(edited.contains("        x = expr_1_once()\n"), "{edited}");
+    let edited = once(&edited, "y = ", Language::Python, &["2", "+", "5"]);
+    assert!(edited.contains("        y = expr_once(f)\n"), "{edited}");
+    let perl = "#!/usr/bin/perl\nuse strict;\nuse warnings;\nfor (1, 2) {\n    my $x = `expr 1 + 1`;\n    chomp $x;\n    print \"$x\\n\";\n}\nfor (1, 2) {\n    my $y = `expr 2 + $_`;\n}\n";
+    once(perl, "$x = ", Language::Perl, &["1", "+", "1"]);
+    edit(Language::Perl, "expr", &["2", "+", "1"], 10, perl, Otherwise::Once).expect_err("arguments differ");
+}
+
 #[test]
 fn each_program_of_the_table_was_executed() {
     let executed: BTreeSet<&str> =
@@ -206,25 +285,15 @@ fn each_program_of_the_table_was_executed() {
 fn lists_of_words_are_read() {
     let python = "import subprocess\nfor f in ['./a b', './c']:\n    subprocess.run([\"touch \".strip(), f])\n";
     let edit = |language, program: &str, call: &[&str], line, source: &str| {
-        let call = call.iter().map(|word| word.as_bytes().to_vec()).collect();
-        let calls = BTreeSet::from([call]);
-        let rewrite = LibraryRewrite {
-            language,
-            program: program.as_bytes().to_vec(),
-            calls,
-            has_failures: false,
-            otherwise: None,
-        };
-        let edit = Edit { file: b"p".to_vec(), directory: None, line, rewrite: Ok(Rewrite::Library(rewrite)) };
-        let splices = edit.splices(source.as_bytes()).map_err(|refusal| refusal.to_string())?;
-        Ok::<_, String>(String::from_utf8(spliced(source.as_bytes(), &splices)).unwrap())
+        edit(language, program, call, line, source, Otherwise::Nothing)
     };
     edit(Language::Python, "touch", &["./c"], 3, python).expect_err("the program is computed");
     let python = "import subprocess\nimport shutil\nsubprocess.run([\"cp\", a, b + \".tmp\"], check=True)\n";
     let edited = "import subprocess\nimport shutil\nshutil.copy(a, b + \".tmp\")\n";
     assert_eq!(edit(Language::Python, "cp", &["x", "y.tmp"], 3, python).unwrap(), edited);
-    let perl = "use strict;\nsystem('mv', $a, \"$b/x\") == 0 or die;\n";
-    let edited = "use strict;\nuse File::Copy ();\nFile::Copy::move($a, \"$b/x\") or die;\n";
+    let perl = "use strict;\nsystem('mv', $a, \"$b/x\") == 0 or die;\nsystem(@c);\nexit 1 if $?;\n";
+    let edited =
+        "use strict;\nuse File::Copy ();\nFile::Copy::move($a, \"$b/x\") or die;\nsystem(@c);\nexit 1 if $?;\n";
     assert_eq!(edit(Language::Perl, "mv", &["1", "2/x"], 2, perl).unwrap(), edited);
     for (language, source) in [
         (Language::Python, "import subprocess\nsubprocess.run([\"cp\", a, b], cwd=c)\n"),
@@ -237,6 +306,8 @@ fn lists_of_words_are_read() {
         (Language::Perl, "#\nsystem(\"cp $a $b\"); exit $?;\n"),
         (Language::Perl, "#\nmy $r = system(\"cp $a $b\");\n"),
         (Language::Perl, "#\n# system(\"cp $a $b\");\n"),
+        (Language::Perl, "#\nsystem(\"cp $a $b\");\n$x = `ls` if $y;\nexit $?;\n"),
+        (Language::Perl, "#\nsystem(\"cp $a $b\");\nfor (`ls`) {\n    exit $?;\n}\n"),
     ] {
         edit(language, "cp", &["1", "2"], 2, source).expect_err(source);
     }
