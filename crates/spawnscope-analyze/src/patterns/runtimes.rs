@@ -1,7 +1,7 @@
 //! Language runtimes: which of their calls copy the page tables of the parent, and how to avoid
 //! that. Also finds which call of Python made a launch.
 
-use super::shells::is_shell;
+use super::shells::{StartByShell, is_shell, needless_shell};
 use super::words::contains;
 use crate::model::frames::{Frame, is_standard_library};
 use crate::model::launch::{Launch, base_name, is_version_of};
@@ -61,9 +61,15 @@ const FUNCTIONS: [(&[u8], Runtime); 4] = [
 ];
 
 impl Runtime {
-    /// Returns the runtime of the code that made the launch. A fork of a `#!` script still runs
-    /// that script.
+    /// Returns the runtime of the code that made the launch, also if that used a shell which does
+    /// nothing else.
     pub(crate) fn of_parent(forest: &Forest<'_>, launch: u32) -> Runtime {
+        Runtime::of_launcher(forest, shell_between(forest, launch).unwrap_or(launch))
+    }
+
+    /// Returns the runtime of the process that made the launch. A fork of a `#!` script still runs
+    /// that script.
+    fn of_launcher(forest: &Forest<'_>, launch: u32) -> Runtime {
         let exec = forest.launcher(launch as usize);
         // The interpreter of `#!/usr/bin/env python3` is env, whose argument is the real
         // interpreter.
@@ -156,6 +162,18 @@ impl Runtime {
                 | Runtime::Native
         )
     }
+}
+
+/// Returns the shell that code of another language started only to launch this program: `sh -c
+/// 'program arguments'`.
+pub(crate) fn shell_between(forest: &Forest<'_>, launch: u32) -> Option<u32> {
+    let shell = forest.parent(launch as usize)? as u32;
+    let is_only_child = needless_shell(forest, shell) == Some(StartByShell::Launch(launch));
+    let is_code = || {
+        let runtime = Runtime::of_launcher(forest, shell);
+        !matches!(runtime, Runtime::Shell | Runtime::Fish | Runtime::Make | Runtime::Native)
+    };
+    (is_only_child && is_code()).then_some(shell)
 }
 
 /// The Python call that forked. Functions of the standard library have Python frames; built-in

@@ -9,6 +9,8 @@ use crate::patterns::runtimes::Runtime;
 pub(super) struct Language {
     /// How to keep the answer of a program.
     pub(super) keep: &'static str,
+    /// How to keep the answers for several arguments.
+    pub(super) keep_each: &'static str,
     /// How to launch a program without a shell.
     pub(super) without_shell: &'static str,
     /// How to do without the shell's redirections, `cd` and variable assignments. May be empty.
@@ -22,8 +24,8 @@ pub(super) struct Language {
 /// Returns what a language offers.
 pub(super) fn language(runtime: Runtime) -> Language {
     let name = format!("{runtime:?}");
-    let row = rows(include_str!("languages.tsv")).find(|[of, ..]: &[&str; 8]| *of == name).unwrap_or([""; 8]);
-    let [_, keep, without_shell, instead_of_syntax, parallel, wait @ ..] = row;
+    let row = rows(include_str!("languages.tsv")).find(|[of, ..]: &[&str; 9]| *of == name).unwrap_or([""; 9]);
+    let [_, keep, keep_each, without_shell, instead_of_syntax, parallel, wait @ ..] = row;
     let wait = wait.into_iter().filter(|line| !line.is_empty()).collect();
-    Language { keep, without_shell, instead_of_syntax, parallel, wait }
+    Language { keep, keep_each, without_shell, instead_of_syntax, parallel, wait }
 }

@@ -135,7 +135,8 @@ fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g
     let launcher = context.forest().launcher(launch as usize);
     // Only the compilers and builds of its own tests are CMake's decision: scripts name the others.
     let launched = context.launch(launch).command.name;
-    let is_of_cmake = version_has_property(launched, "compiler") || has_property(launched, "of-cmake");
+    let is_tool = || context.launch(launch).execs.last().is_some_and(|exec| exec.arguments().nth(1) == Some(b"-E"));
+    let is_of_cmake = version_has_property(launched, "compiler") || has_property(launched, "of-cmake") && !is_tool();
     let is_of_script = |exec: &&Exec<'_>| Runtime::named(exec.program_name()) == Runtime::CMake && !is_of_cmake;
     let program = launcher.filter(|_| script_call_site.is_none());
     let program = program.filter(|exec| is_self_directed(exec) && !is_of_script(exec));

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::model::frames::Frame;
 use crate::model::tree::Forest;
+use crate::patterns::shells::{command_of, wrapped_child};
 use crate::patterns::subcommands::subcommand_of;
 use spawnscope_data::rows::StackId;
 
@@ -19,9 +20,12 @@ type Program<'a> = (&'a [u8], Option<&'a [u8]>);
 /// subcommands of one. If all callers of a line launch the same ones, the line names them itself.
 pub(super) fn find<'a>(forest: &Forest<'a>) -> Helpers<'a> {
     let mut programs: HashMap<StackId, HashSet<Program<'a>>> = HashMap::new();
-    for launch in &forest.launches {
-        if let (Some(stack), Some(exec)) = (launch.script_stack, launch.execs.last()) {
-            programs.entry(stack).or_default().insert((launch.command.name, subcommand_of(exec)));
+    for (index, launch) in (0..).zip(&forest.launches) {
+        // What a shell launches for the program is a program of its line.
+        let wrapped = launch.execs.first().and_then(command_of).and_then(|_| wrapped_child(forest, index));
+        let launched = wrapped.map_or(launch, |child| &forest.launches[child as usize]);
+        if let (Some(stack), Some(exec)) = (launch.script_stack, launched.execs.last()) {
+            programs.entry(stack).or_default().insert((launched.command.name, subcommand_of(exec)));
         }
     }
     let mut by_caller: HashMap<Frame<'a>, HashMap<Frame<'a>, HashSet<Program<'a>>>> = HashMap::new();

@@ -42,10 +42,11 @@ fn may_use_status(text: &[u8], statement: &Range<usize>) -> bool {
         let Some(last) = launches.filter_map(ends).max() else { return false };
         let between = &text[last..at];
         let first = between.split(|byte| *byte == b';').next().unwrap_or_default();
-        let is_conditional = [&b" if "[..], b" unless ", b" for", b" and ", b" or ", b"&&", b"||"]
-            .iter()
-            .any(|word| contains(&text[line_start(text, last)..last + first.len()], word));
-        let is_comment = text[line_start(text, last)..last].contains(&b'#');
+        let before = &text[line_start(text, last)..last];
+        let has = |code: &[u8], words: &[&[u8]]| words.iter().any(|word| contains(code, word));
+        let is_conditional = has(before, &[b" and ", b" or ", b"&&", b"||", b"? "])
+            || has(&[before, first].concat(), &[b" if ", b" unless ", b" for", b" while "]);
+        let is_comment = before.contains(&b'#');
         !statement.contains(&last)
             && !statement.contains(&at)
             && !is_comment

@@ -3,12 +3,13 @@
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
+use crate::explain::advice::functions::functions;
 use crate::explain::advice::languages::language;
 use crate::explain::advice::phrases::{WITHOUT_SHELL_LIMIT, launches, literal, name, quoted, time};
 use crate::patterns::programs::has_property;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shell_syntax::{Need, need_of};
-use crate::patterns::shells::{command_of, needless_shell};
+use crate::patterns::shells::{command_of, needless_shell, wrapped_child};
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::units;
 
@@ -18,7 +19,10 @@ pub(in crate::explain::advice) const PARALLEL: &[u8] = b"parallel";
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let by_parent = context.grouped_by(|index, launch| {
         let parent = launch.birth_command.name;
-        (parent != PARALLEL && is_needless(context, index)).then_some(parent)
+        // Code that can do the work of the program needs neither that nor the shell.
+        let has_function =
+            || wrapped_child(context.forest(), index).is_some_and(|program| functions(context, program).is_some());
+        (parent != PARALLEL && is_needless(context, index) && !has_function()).then_some(parent)
     });
     let groups = by_parent.into_iter();
     groups.map(|(parent, all)| finding(context, parent, all)).collect()

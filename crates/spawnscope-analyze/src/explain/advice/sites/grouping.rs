@@ -13,8 +13,8 @@ use crate::patterns::calls::Call;
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::programs::{has_property, version_has_property};
 use crate::patterns::queries::{Answer, answer_of, question_of};
-use crate::patterns::runtimes::Runtime;
-use crate::patterns::shells::{command_of, is_shell};
+use crate::patterns::runtimes::{Runtime, shell_between};
+use crate::patterns::shells::{command_of, is_shell, wrapped_child};
 use crate::patterns::subcommands::subcommand_of;
 use crate::sites::callers::CallSite;
 use spawnscope_data::event::Nanos;
@@ -36,10 +36,12 @@ pub(super) fn sites<'a>(context: &RuleContext<'_, 'a>) -> Vec<Site<'a>> {
         Nanos(sum.min(context.wall().0))
     };
     let by_programs = context.grouped_by(|index, launch| {
-        let program = program_of(context.forest(), index, launch)?;
+        let forest = context.forest();
+        let program = program_of(forest, index, launch).filter(|_| !is_between(forest, index))?;
         // What make reads and what its recipes do have other cures.
         let is_function = Runtime::named(launch.birth_command.name) == Runtime::Make && context.is_captured(index);
-        (!is_in_version_manager(context.forest(), index)).then_some((launch.birth_command.name, program, is_function))
+        let parent = shell_between(forest, index).map_or(launch, |shell| context.launch(shell)).birth_command.name;
+        (!is_in_version_manager(forest, index)).then_some((parent, program, is_function))
     });
     let mut sites = Vec::new();
     for ((parent, command, _), launches) in by_programs {
@@ -148,6 +150,11 @@ fn are_questions(context: &RuleContext<'_, '_>, launches: &[u32]) -> bool {
     questions.sort_unstable();
     questions.dedup();
     all * 2 > launches.len() && questions.len() * 2 < all
+}
+
+/// Whether a launch is a shell that only launches a program for code of another language.
+fn is_between(forest: &Forest<'_>, index: u32) -> bool {
+    wrapped_child(forest, index).is_some_and(|child| shell_between(forest, child).is_some())
 }
 
 /// Returns the program that a launch executed; for a fork whose exec failed, the missing program.

@@ -16,10 +16,11 @@ use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edits;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::owner::foreign_code;
+use crate::explain::advice::selection::options;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::model::external_wait::{ExternalWait, external_wait_of};
 use crate::patterns::programs::has_property;
-use crate::patterns::runtimes::Runtime;
+use crate::patterns::runtimes::{Runtime, shell_between};
 use crate::patterns::shells::is_shell;
 use crate::predict::whatif::changes::Change;
 use crate::predict::whatif::{AppliedChange, Prediction};
@@ -164,11 +165,38 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Answer> {
         let cures = cures::around(context, &site);
         (!cures.is_empty()).then_some((site, cures))
     }));
-    let answers = found.into_iter().map(|(site, cures)| {
-        let removal = AppliedChange { change: Change::Remove, launches: site.launches };
+    let answers = found.into_iter().map(|(site, mut cures)| {
+        cures.iter_mut().for_each(|cure| include_shells(context, &mut cure.finding));
+        let removal = AppliedChange { change: Change::Remove, launches: outermost(context, &site.launches) };
         Answer { cures, removal }
     });
     answers.collect()
+}
+
+/// Returns the shells that exist only for launches, and the launches without such a shell.
+fn outermost(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<u32> {
+    let outermost = launches.iter().map(|launch| shell_between(context.forest(), *launch).unwrap_or(*launch));
+    outermost.collect()
+}
+
+/// Lets the changes of a fix also do without the shells that exist only for its launches.
+fn include_shells(context: &RuleContext<'_, '_>, finding: &mut Finding) {
+    let mut shells: Vec<u32> = Vec::new();
+    for applied in &mut finding.changes {
+        let outer = outermost(context, &applied.launches);
+        let own = outer.iter().copied().filter(|launch| applied.launches.binary_search(launch).is_err());
+        match applied.change {
+            Change::Remove => applied.launches = outer,
+            Change::InProcess | Change::Batch(_) => shells.extend(own),
+            _ => {}
+        }
+    }
+    if outermost(context, &finding.launches) != finding.launches {
+        shells.sort_unstable();
+        let in_process = AppliedChange { change: Change::InProcess, launches: shells };
+        finding.changes.extend((!in_process.launches.is_empty()).then_some(in_process));
+        finding.whatif = options(context, &finding.changes);
+    }
 }
 
 /// Returns the first `max` sites that have cures. Several lines that launch one program and have

@@ -18,7 +18,7 @@ use crate::explain::advice::phrases::{name, times};
 use crate::explain::advice::selection::options;
 use crate::explain::advice::shared_line::SharedLine;
 use crate::model::launch::NOT_FOUND;
-use crate::patterns::runtimes::Runtime;
+use crate::patterns::runtimes::{Runtime, shell_between};
 use crate::patterns::shells::{command_of, is_shell};
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
@@ -99,20 +99,28 @@ pub(super) fn are_lines_of_a_language(context: &RuleContext<'_, '_>, site: &Site
 }
 
 /// Returns `bash launches git 12 times`.
-fn title(site: &Site<'_>) -> String {
+fn title(context: &RuleContext<'_, '_>, site: &Site<'_>) -> String {
     let program = if site.program.is_empty() { "a missing program".to_owned() } else { name(site.program) };
     let count = if site.launches.len() == 1 { "once".to_owned() } else { times(site.launches.len()) };
-    format!("{} launches {program} {count}", name(site.parent))
+    let has_shell = site.launches.iter().all(|launch| shell_between(context.forest(), *launch).is_some());
+    format!("{} launches {program}{} {count}", name(site.parent), if has_shell { " through a shell" } else { "" })
 }
 
 /// Returns `, at build.sh:7` if all launches of a site come from one line.
 fn place(context: &RuleContext<'_, '_>, site: &Site<'_>) -> String {
     match (context.sites.count(&site.launches), site.launches.len() as u64) {
+        // The text of a line that code of another language passes to a shell is not a place.
+        _ if site.launches.iter().any(|launch| is_unplaced_line(context, *launch)) => String::new(),
         (counts, all) if counts.largest.first().is_some_and(|(_, count)| *count == all) => {
             format!(", at {}", name(&counts.largest[0].0.short_label()))
         }
         _ => String::new(),
     }
+}
+
+fn is_unplaced_line(context: &RuleContext<'_, '_>, launch: u32) -> bool {
+    shell_between(context.forest(), launch).is_some()
+        && context.sites.call_site_of(launch as usize).is_some_and(|site| site.file.is_none())
 }
 
 /// Begins the finding of a cure, with where the time of these launches of the site is.
@@ -123,7 +131,7 @@ fn finding(
     what: &str,
     launches: Vec<u32>,
 ) -> Finding {
-    let title = format!("{}{what}{}", title(site), place(context, site));
+    let title = format!("{}{what}{}", title(context, site), place(context, site));
     Finding::modelled(id, title, launches).evidence_lines(holders::evidence(context, site)).with_example(context)
 }
 

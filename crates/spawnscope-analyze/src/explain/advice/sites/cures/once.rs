@@ -121,6 +121,7 @@ fn with_fix(context: &RuleContext<'_, '_>, finding: Finding, all: &[u32], are_se
         None => "answer",
     };
     let cases = [
+        if are_several { "several" } else { "" },
         if is_git { "git" } else { "" },
         if runtime == Runtime::Make { "Make" } else { "" },
         if is_sure { "sure" } else { "" },
@@ -129,7 +130,7 @@ fn with_fix(context: &RuleContext<'_, '_>, finding: Finding, all: &[u32], are_se
     let values = [
         ("function", function.unwrap_or_default()),
         ("directory", own.as_deref().unwrap_or("$(DIR)")),
-        ("keep", language(runtime).keep),
+        ("keep", if are_several { language(runtime).keep_each } else { language(runtime).keep }),
         ("evaluated", EVALUATED_LIMIT),
         ("changes", ANSWER_LIMIT),
     ];
