@@ -1,6 +1,7 @@
 //! Shells: their names and dialects, the commands that they get with `-c`, and launches through an
 //! unnecessary shell.
 
+use super::runtimes::shell_between;
 use super::shell_syntax::{Need, need_of};
 use crate::model::launch::{Exec, base_name};
 use crate::model::tree::Forest;
@@ -81,9 +82,10 @@ impl Dialect {
     }
 
     /// Returns the dialect of the code that launches something. `None` if the parent is not a
-    /// shell.
+    /// shell, or one that code of another language uses only for this.
     pub(crate) fn of_parent(forest: &Forest<'_>, index: usize) -> Option<Dialect> {
         let dialect = Dialect::of_program(forest.launcher(index)?.program_name())?;
+        shell_between(forest, index as u32).is_none().then_some(())?;
         let file = forest.frames(forest.launches[index].script_stack).next().and_then(|frame| frame.file);
         Some(if file.is_some_and(is_read_by_any_shell) { Dialect::Posix } else { dialect })
     }

@@ -211,7 +211,7 @@ fn a_loop_of_command_lines_run_by_a_shell_is_a_loop() {
     let python = &["/usr/bin/python3", "loop.py"];
     let line = &["/bin/sh", "-c", "read x <f@; echo $x"];
     let advice = only(&advice_on_launches(python, line, WAIT4), "in-language");
-    assert_eq!(advice.finding.title, format!("python3 runs {COUNT} command lines through sh"));
+    assert_eq!(advice.finding.title, format!("python3 runs {COUNT} command lines that begin with read, through sh"));
     assert_eq!(advice.finding.whatif, "--in-process=sh,parent=python3");
     assert!(fix_of(&advice).contains("do the work in Python"), "{advice:?}");
     let shell = advice_on_launches(&["/bin/bash", "loop.sh"], line, WAIT4);

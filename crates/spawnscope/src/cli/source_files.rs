@@ -113,12 +113,11 @@ impl SourceFiles {
             pending.retain(|edit| match self.apply(edit, &mut own) {
                 Ok(of_edit) => {
                     limits.extend(of_edit);
-                    applied.extend([edit.line].iter().chain(&edit.instead_of).map(|line| (&edit.file, *line)));
+                    applied.extend(edit.lines().map(|line| (&edit.file, line)));
                     false
                 }
                 Err(reason) => {
-                    let line = EditedLine { file: edit.file.clone(), line: edit.line, change: Err(reason) };
-                    refused.extend(edit.instead_of.is_empty().then_some(line));
+                    refused.extend(edit.refused(reason));
                     true
                 }
             });

@@ -24,6 +24,9 @@ use spawnscope_data::event::Language;
 /// Functions around a launch whose lines may have to change.
 const MAX_FUNCTIONS: usize = 2;
 
+/// For the lines and programs of launches, the lines inside of their calls, and how to rewrite them.
+type Rewrites<'g> = BTreeMap<(Key<'g>, &'g [u8]), (Vec<u32>, LibraryRewrite)>;
+
 /// Adds the edits that make the changes of a finding.
 pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
     let launches = &finding.launches;
@@ -216,7 +219,7 @@ fn python_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
 /// answer can be kept.
 fn library_edits(context: &RuleContext<'_, '_>, launches: &[u32], is_question: bool) -> Vec<Edit> {
     let all: Vec<u32> = launches.iter().filter_map(|index| program_in_shell(context, *index)).collect();
-    let mut rewrites: BTreeMap<(Key<'_>, &[u8]), (Vec<u32>, LibraryRewrite)> = BTreeMap::new();
+    let mut rewrites = Rewrites::new();
     for index in all {
         let launch = context.launch(index);
         let Some(exec) = launch.execs.last().filter(|exec| !exec.argv_cut) else { continue };
@@ -255,7 +258,7 @@ fn joined(mut by_library: Vec<Edit>, without_shell: Vec<Edit>) -> Vec<Edit> {
             |other: &&mut Edit| (&other.file, &other.directory, other.line) == (&edit.file, &edit.directory, edit.line);
         match (by_library.iter_mut().find(is_at_its_line).map(|other| &mut other.rewrite), edit.rewrite.clone()) {
             (Some(Ok(Rewrite::Library(library))), Ok(Rewrite::Python(python))) => {
-                library.otherwise = Otherwise::WithoutShell(python)
+                library.otherwise = Otherwise::WithoutShell(python);
             }
             _ => by_library.push(edit),
         }

@@ -17,7 +17,7 @@ pub(super) fn recipe(key: &str, cases: &[&str], values: &[(&str, &str)]) -> Vec<
 }
 
 /// Whether a row covers all options among these arguments. `options` are letters as for getopt: a
-/// colon follows those with a value, `@` those with a value that begins with `@` (`date -d @0`), `#`
+/// colon follows those with a value, `@` those with a value that begins with it (`date -d @0`), `#`
 /// stands for a number (`head -5`), and `*` for any options. A row does not know what other options
 /// do.
 pub(super) fn covers(options: &str, arguments: &[&[u8]]) -> bool {

@@ -65,7 +65,7 @@ pub struct Edit {
     /// The line that the recording names, from 1.
     pub line: u32,
     /// The lines of functions that this line calls, of which this edit makes others needless.
-    pub instead_of: Vec<u32>,
+    pub(super) instead_of: Vec<u32>,
     /// How to rewrite the file, or why the recording shows that it must not be rewritten.
     pub(super) rewrite: Result<Rewrite, EditRefusal>,
 }
@@ -157,6 +157,19 @@ impl Edit {
     #[must_use]
     pub fn for_test(file: &[u8]) -> Edit {
         Edit::of((file, 1, None), refuse("it is a test"))
+    }
+
+    /// Iterates over its line, and the lines that need no edit then.
+    pub fn lines(&self) -> impl Iterator<Item = u32> {
+        std::iter::once(self.line).chain(self.instead_of.iter().copied())
+    }
+
+    /// Returns what is shown if the file is not edited. Nothing for one that another edit may
+    /// replace.
+    #[must_use]
+    pub fn refused(&self, reason: String) -> Option<EditedLine> {
+        let line = EditedLine { file: self.file.clone(), line: self.line, change: Err(reason) };
+        self.instead_of.is_empty().then_some(line)
     }
 
     /// Returns the same edit for a text in which its line has another number.

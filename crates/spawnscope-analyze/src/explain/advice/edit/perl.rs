@@ -38,7 +38,7 @@ pub(super) fn launches(text: &[u8], line: u32) -> Result<Vec<FoundLaunch>, EditR
 fn may_use_status(text: &[u8], statement: &Range<usize>) -> bool {
     let follows_another = |at: usize| {
         let launches = [&b"system("[..], b"system \"", b"waitpid(", b"waitpid $", b"`"].into_iter();
-        let ends = |launch: &[u8]| Some(text[..at].windows(launch.len()).rposition(|part| part == launch)?);
+        let ends = |launch: &[u8]| text[..at].windows(launch.len()).rposition(|part| part == launch);
         let Some(last) = launches.filter_map(ends).max() else { return false };
         let between = &text[last..at];
         let first = between.split(|byte| *byte == b';').next().unwrap_or_default();
@@ -47,14 +47,21 @@ fn may_use_status(text: &[u8], statement: &Range<usize>) -> bool {
         let is_conditional = has(before, &[b" and ", b" or ", b"&&", b"||", b"? "])
             || has(&[before, first].concat(), &[b" if ", b" unless ", b" for", b" while "]);
         let is_comment = before.contains(&b'#');
-        !statement.contains(&last)
-            && !statement.contains(&at)
-            && !is_comment
-            && !is_conditional
-            && !between.iter().any(|byte| matches!(byte, b'{' | b'}'))
+        !statement.contains(&last) && !statement.contains(&at) && !is_comment && !is_conditional && is_straight(between)
     };
     let mut uses = text.windows(2).enumerate().filter(|(_, two)| *two == b"$?").map(|(at, _)| at);
     contains(text, b"CHILD_ERROR") || !uses.all(follows_another)
+}
+
+/// Whether code has no blocks except those of conditions, in which it ends.
+fn is_straight(code: &[u8]) -> bool {
+    let mut headers = code.split(|byte| *byte == b'{').collect::<Vec<_>>();
+    headers.pop();
+    let is_condition = |header: &[u8]| {
+        let header = header.rsplit(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        header.starts_with(b"if ") || header.starts_with(b"unless ")
+    };
+    !code.contains(&b'}') && headers.into_iter().all(is_condition)
 }
 
 /// Returns the end of the line on which a statement ends.

@@ -183,6 +183,7 @@ fn parts(context: &RuleContext<'_, '_>, launches: Vec<u32>, critical_of: &impl F
         let exec = context.launch(index).execs.last();
         let subcommand = exec.filter(|_| line.is_none()).and_then(subcommand_of);
         let script = exec.and_then(Call::of).map(|call| call.name);
+        let script = script.or_else(|| first_word(exec.and_then(command_of).filter(|_| line.is_none())?));
         by_place.entry((line, subcommand.or(script))).or_default().push(index);
     }
     let least = context.share_of_wall(DEPENDENT_SHARE);
@@ -192,6 +193,11 @@ fn parts(context: &RuleContext<'_, '_>, launches: Vec<u32>, critical_of: &impl F
     parts.push(others);
     parts.retain(|part| !part.is_empty());
     parts
+}
+
+/// Returns the program of a command line.
+pub(super) fn first_word(command: &[u8]) -> Option<&[u8]> {
+    command.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())
 }
 
 /// Whether make started a shell for a line of a recipe. All lines of a recipe can share a shell, so

@@ -291,9 +291,9 @@ fn lists_of_words_are_read() {
     let python = "import subprocess\nimport shutil\nsubprocess.run([\"cp\", a, b + \".tmp\"], check=True)\n";
     let edited = "import subprocess\nimport shutil\nshutil.copy(a, b + \".tmp\")\n";
     assert_eq!(edit(Language::Python, "cp", &["x", "y.tmp"], 3, python).unwrap(), edited);
-    let perl = "use strict;\nsystem('mv', $a, \"$b/x\") == 0 or die;\nsystem(@c);\nexit 1 if $?;\n";
+    let perl = "use strict;\nsystem('mv', $a, \"$b/x\") == 0 or die;\nsystem(@c);\nif ($?) { exit $?; }\n";
     let edited =
-        "use strict;\nuse File::Copy ();\nFile::Copy::move($a, \"$b/x\") or die;\nsystem(@c);\nexit 1 if $?;\n";
+        "use strict;\nuse File::Copy ();\nFile::Copy::move($a, \"$b/x\") or die;\nsystem(@c);\nif ($?) { exit $?; }\n";
     assert_eq!(edit(Language::Perl, "mv", &["1", "2/x"], 2, perl).unwrap(), edited);
     for (language, source) in [
         (Language::Python, "import subprocess\nsubprocess.run([\"cp\", a, b], cwd=c)\n"),

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::many::{are_watching, reader_of};
 use super::{Cure, ONCE, finding, removing, shared_line};
 use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::edits;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::functions::functions;
 use crate::explain::advice::languages::language;
@@ -18,7 +19,7 @@ use crate::model::launch::Exec;
 use crate::patterns::pipeline::writer_of;
 use crate::patterns::queries::{Answer, answer_of, is_git_reading, question_of};
 use crate::patterns::runtimes::Runtime;
-use crate::patterns::shells::is_shell;
+use crate::patterns::shells::{command_of, is_shell};
 use spawnscope_data::units;
 
 /// Maximum number of command lines that are shown.
@@ -94,12 +95,24 @@ fn answer(context: &RuleContext<'_, '_>, index: u32) -> Option<Answer> {
     if is_idempotent(exec) {
         return Some(Answer::Same);
     }
+    // A line whose programs all answer the same.
+    if is_line_of_code(context, index) && edits::is_stable(context, index) {
+        return Some(Answer::Same);
+    }
     let answer = answer_of(exec).filter(|_| !is_shell(context.launch(index).command.name))?;
     // About launches that the shell itself can replace, `builtin` has better advice.
     let may_read_input = writer_of(context.forest(), index).is_some() || runtime_of(exec) != Runtime::Native;
     let is_read = context.is_captured(index) || reader_of(context, index).is_some();
     let is_known = answer == Answer::Same || is_read && !may_read_input;
     (is_known && !builtin::replaces(context, index)).then_some(answer)
+}
+
+/// Whether a launch is a shell that executes a line of another language.
+fn is_line_of_code(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let is_line = context.launch(index).execs.last().and_then(command_of).is_some();
+    let is_code =
+        || !matches!(Runtime::of_parent(context.forest(), index), Runtime::Shell | Runtime::Make | Runtime::Native);
+    is_line && !context.forest().children(index as usize).is_empty() && is_code()
 }
 
 fn runtime_of(exec: &Exec<'_>) -> Runtime {

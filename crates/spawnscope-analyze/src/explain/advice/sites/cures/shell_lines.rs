@@ -12,11 +12,13 @@ use crate::explain::advice::phrases::{launches, literal, name, option, quoted, t
 use crate::explain::advice::rules::needless_shell::{PARALLEL, is_needless};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::sites::Site;
+use crate::explain::advice::sites::grouping::first_word;
 use crate::model::grouped::grouped;
 use crate::patterns::programs::has_property;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::predict::whatif::changes::Change;
+use spawnscope_data::units;
 
 /// Maximum number of launches of one command line. With more launches, it is a script.
 const MAX_LAUNCHES_OF_LINE: usize = 32;
@@ -155,15 +157,28 @@ fn of_language(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime,
         &[if known.is_some() { "known" } else { "" }],
         &[("language", runtime.label())],
     );
-    let parent = name(site.parent);
-    let (title, lines) = match known {
-        Some((programs, lines)) => {
-            let (programs, times) = (programs.join(" and "), times(shells.len()));
-            (format!("{parent} runs {programs} through a shell {times}{}", super::place(context, site)), lines)
-        }
-        None => (format!("{parent} runs {} command lines through {}", shells.len(), name(site.program)), Vec::new()),
-    };
+    let (title, lines) = title_and_functions(context, site, &shells, known);
     Some(certain(Finding { title, ..finding.fix_lines(lines) }))
+}
+
+/// Returns the title of a finding about command lines, and the functions that do their work.
+fn title_and_functions(
+    context: &RuleContext<'_, '_>,
+    site: &Site<'_>,
+    shells: &[u32],
+    known: Option<(Vec<String>, Vec<String>)>,
+) -> (String, Vec<String>) {
+    let parent = name(site.parent);
+    if let Some((programs, lines)) = known {
+        let (programs, times) = (programs.join(" and "), times(shells.len()));
+        return (format!("{parent} runs {programs} through a shell {times}{}", super::place(context, site)), lines);
+    }
+    let mut words = shells.iter().map(|index| first_word(command_of(context.launch(*index).execs.first()?)?));
+    let first = words.next().flatten();
+    let begin = first.filter(|_| words.all(|word| word == first));
+    let begin = begin.map_or(String::new(), |word| format!(" that begin with {},", name(word)));
+    let count = units::count(shells.len() as u64);
+    (format!("{parent} runs {count} command lines{begin} through {}", name(site.program)), Vec::new())
 }
 
 /// Returns launches with all their descendants.
@@ -176,11 +191,17 @@ fn below(context: &RuleContext<'_, '_>, shells: &[u32]) -> Vec<u32> {
 /// Returns the programs among launches, and the functions of a language that do their work, if it
 /// has functions for all.
 fn functions_of(context: &RuleContext<'_, '_>, runtime: Runtime, all: &[u32]) -> Option<(Vec<String>, Vec<String>)> {
-    let executed = all.iter().map(|index| context.launch(*index)).filter(|launch| !launch.execs.is_empty());
     let mut programs: BTreeMap<&[u8], &str> = BTreeMap::new();
-    for launch in executed.filter(|launch| !is_shell(launch.command.name)) {
+    for index in all.iter().filter(|index| !context.launch(**index).execs.is_empty()) {
+        let launch = context.launch(*index);
         let arguments = launch.execs.last().filter(|exec| !exec.argv_cut).map(arguments_of)?;
-        programs.insert(launch.command.name, functions_in(runtime.label(), launch.command.name, &arguments)?);
+        let is_shell = is_shell(launch.command.name);
+        // A shell that launches nothing does the work itself.
+        let own = launch.execs.last().and_then(command_of).and_then(first_word);
+        let own = own.filter(|_| is_shell && context.forest().children(*index as usize).is_empty());
+        if let Some(program) = own.or((!is_shell).then_some(launch.command.name)) {
+            programs.insert(program, functions_in(runtime.label(), program, &arguments[..])?);
+        }
     }
     let lines = programs.iter().map(|(program, functions)| format!("  {}: {functions}", name(program))).collect();
     (!programs.is_empty()).then(|| (programs.into_keys().map(name).collect(), lines))
