@@ -5,6 +5,7 @@ use super::context::RuleContext;
 use super::phrases::{INPUTS, name, quoted};
 use crate::model::launch::Exec;
 use crate::patterns::programs::has_property;
+use crate::patterns::runtimes::Runtime;
 use crate::patterns::words::{Words, contains};
 
 /// The words of the command lines, without those that differ.
@@ -24,7 +25,7 @@ impl SharedLine {
     /// Compares the command lines as the parents wrote them. `None` if not all are known. Where
     /// some are longer, they differ.
     pub(super) fn of(context: &RuleContext<'_, '_>, all: &[u32]) -> Option<SharedLine> {
-        let execs: Option<Vec<&Exec<'_>>> = all.iter().map(|index| context.launch(*index).execs.first()).collect();
+        let execs: Option<Vec<&Exec<'_>>> = all.iter().map(|index| first_written(context, *index)).collect();
         let mut execs = execs?;
         execs.dedup_by_key(|exec| exec.texts());
         let lines: Vec<Vec<&[u8]>> = execs.into_iter().map(as_written).collect();
@@ -130,6 +131,17 @@ impl SharedLine {
             words.map(|(word, option)| word.as_ref().map_or_else(|| format!("{option}{input}"), |word| quoted(word)));
         words.collect::<Vec<_>>().join(" ")
     }
+}
+
+/// Returns the exec that has the command line which the parent wrote. A helper program of the
+/// parent, which gets that through a pipe as jspawnhelper of Java does, is before it.
+pub(super) fn first_written<'g, 'a>(context: &RuleContext<'g, 'a>, launch: u32) -> Option<&'g Exec<'a>> {
+    let execs = &context.launch(launch).execs;
+    let (first, last) = (execs.first()?, execs.last()?);
+    let (before, after) = (arguments_of(first), arguments_of(last));
+    let passes_on = before.is_empty() || after.is_empty() || after.iter().any(|word| before.contains(word));
+    let is_helper = !passes_on && Runtime::named(first.program_name()) == Runtime::Native;
+    Some(if is_helper && first.interpreter().is_none() { last } else { first })
 }
 
 /// Returns the arguments without the interpreter of a `#!` script, which the kernel inserts.

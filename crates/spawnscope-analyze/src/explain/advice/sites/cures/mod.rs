@@ -16,7 +16,7 @@ use crate::explain::advice::edit::to_launches;
 use crate::explain::advice::finding::{Finding, OneCall};
 use crate::explain::advice::phrases::{name, times};
 use crate::explain::advice::selection::options;
-use crate::explain::advice::shared_line::SharedLine;
+use crate::explain::advice::shared_line::{SharedLine, first_written};
 use crate::model::launch::NOT_FOUND;
 use crate::patterns::runtimes::{Runtime, shell_between};
 use crate::patterns::shells::{command_of, is_shell};
@@ -137,7 +137,7 @@ fn finding(
 
 /// Returns the command lines of a site's launches, if all are known.
 fn shared_line(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<SharedLine> {
-    let mut execs = launches.iter().map(|index| context.launch(*index).execs.first());
+    let mut execs = launches.iter().map(|index| first_written(context, *index));
     execs
         .all(|exec| exec.is_some_and(|exec| !exec.argv_cut && command_of(exec).is_none()))
         .then(|| SharedLine::of(context, launches))?
