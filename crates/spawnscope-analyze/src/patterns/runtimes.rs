@@ -1,7 +1,7 @@
 //! Language runtimes: which of their calls copy the page tables of the parent, and how to avoid
 //! that. Also finds which call of Python made a launch.
 
-use super::shells::{StartByShell, is_shell, needless_shell};
+use super::shells::{StartByShell, is_shell, needless_shell, wrapped_child};
 use super::words::contains;
 use crate::model::frames::{Frame, is_standard_library};
 use crate::model::launch::{Launch, base_name, is_version_of};
@@ -168,6 +168,8 @@ impl Runtime {
 /// 'program arguments'`.
 pub(crate) fn shell_between(forest: &Forest<'_>, launch: u32) -> Option<u32> {
     let shell = forest.parent(launch as usize)? as u32;
+    // Other shells have more children, and are not read.
+    wrapped_child(forest, shell).filter(|child| *child == launch)?;
     let is_only_child = needless_shell(forest, shell) == Some(StartByShell::Launch(launch));
     let is_code = || {
         let runtime = Runtime::of_launcher(forest, shell);

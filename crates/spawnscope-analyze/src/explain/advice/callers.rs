@@ -4,6 +4,7 @@
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::name;
+use crate::patterns::runtimes::shell_between;
 use crate::sites::callers::CallerCounts;
 use spawnscope_data::units;
 
@@ -13,6 +14,10 @@ pub(super) fn add_evidence(context: &RuleContext<'_, '_>, mut finding: Finding) 
     let counts = callers.count(&finding.launches);
     match counts.largest.as_slice() {
         [] => return finding,
+        // The text of a line that code of another language passes to a shell.
+        [(only, _)] if only.file.is_none() && shell_between(context.forest(), finding.launches[0]).is_some() => {
+            return finding;
+        }
         [(only, _)] if counts.unknown == 0 => return finding.evidence(format!("call site: {}", name(&only.label()))),
         _ => {}
     }
