@@ -280,6 +280,41 @@ fn a_command_line_and_its_launches_count_once() {
     assert_eq!(options.matches("--in-process").count(), 4, "{options}");
 }
 
+/// The shell that Ruby's backquotes and Node's execSync start only launches the program, so advice
+/// is about that, and removes both.
+#[test]
+fn a_shell_that_only_launches_a_program_is_seen_through() {
+    let spans = Spans { run: 3 * Spans::USUAL.total(), ..Spans::USUAL };
+    for (parent, line, rule, fix) in [
+        (["/usr/bin/ruby", "x.rb"], "basename a/f#.c .c", "in-language", "File.basename(path, SUFFIX)"),
+        (["/usr/bin/lua", "x.lua"], "id -u", "once", "local answer"),
+        (["/usr/bin/gawk", "x.awk"], "date -u -d @# +%F", "in-language", "strftime(FORMAT, seconds"),
+        (["/usr/bin/node", "x.js"], "node -p f#", "resident", "in this process"),
+        (["/usr/bin/php", "x.php"], "file -b f# 2>/dev/null", "many-per-launch", "file -b FILES..."),
+    ] {
+        let mut serial = Serial::with_command(parent[0], &parent);
+        for number in 0..COUNT {
+            let line = line.replace('#', &number.to_string());
+            let shell = serial.launch_waiting(&spans, Some(("/bin/sh", &["sh", "-c", &line])), READ);
+            let begun = serial.builder.row(shell).created.unwrap().0 + Spans::USUAL.total();
+            let command = line.split(" 2>").next().unwrap_or_default();
+            let words: Vec<&str> = command.split(' ').collect();
+            serial.builder.launch(shell, begun, &Spans::USUAL, Some((&format!("/usr/bin/{}", words[0]), &words)));
+        }
+        let found = advices(&serial.finish());
+        let advice = only(&found, rule);
+        let program = line.split(' ').next().unwrap();
+        let name = parent[0].rsplit('/').next().unwrap();
+        let begin = format!("{name} launches {program} through a shell {COUNT} times");
+        assert!(advice.finding.title.starts_with(&begin), "{advice:?}");
+        assert!(fix_of(&advice).contains(fix), "{advice:?}");
+        let changed = advice.finding.changes.iter().map(|applied| applied.launches.len()).sum::<usize>() as u64;
+        assert!(changed >= COUNT - 1, "{advice:?}");
+        let is_alone = rule != "in-language" || is_silent(&found, "needless-shell");
+        assert!(is_alone, "{found:?}");
+    }
+}
+
 /// Returns the advice on a shell that runs `wrapper` repeatedly. Each wrapper launches `link`
 /// `each` times.
 fn advice_on_wrappers(wrapper: (&str, &[&str]), each: u64) -> AdviceList {

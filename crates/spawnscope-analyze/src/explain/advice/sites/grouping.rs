@@ -32,7 +32,8 @@ type Place<'g, 'a> = (Option<&'g CallSite>, Option<&'a [u8]>);
 pub(super) fn sites<'a>(context: &RuleContext<'_, 'a>) -> Vec<Site<'a>> {
     let critical = context.path.with_descendants(context.forest());
     let critical_of = |launches: &[u32]| {
-        let sum: u64 = launches.iter().map(|launch| critical[*launch as usize]).sum();
+        let outer = super::outermost(context, launches);
+        let sum: u64 = outer.into_iter().map(|launch| critical[launch as usize]).sum();
         Nanos(sum.min(context.wall().0))
     };
     let by_programs = context.grouped_by(|index, launch| {
