@@ -12,7 +12,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::analyze::Report;
-use crate::analyze::explain::advice::{Advice, Edit, EditedLine, Finding, Owner, Splice, spliced};
+use crate::analyze::explain::advice::{Advice, Edit, EditedLine, Owner, Splice, spliced};
 use crate::present::patch;
 use crate::units;
 
@@ -105,7 +105,7 @@ impl SourceFiles {
     fn apply_fix(&mut self, advice: &mut Advice) -> bool {
         let mut own: BTreeMap<PathBuf, OwnEdits> = BTreeMap::new();
         let mut pending: Vec<&Edit> = advice.finding.edits.iter().collect();
-        let (mut refused, mut limits, mut applied) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (mut refused, mut limits, mut applied) = (Vec::new(), Vec::new(), Vec::new());
         // An edit may need a later one: the last filter of a pipeline goes first.
         for _ in 0..MAX_ROUNDS {
             refused.clear();
@@ -113,11 +113,11 @@ impl SourceFiles {
             pending.retain(|edit| match self.apply(edit, &mut own) {
                 Ok(of_edit) => {
                     limits.extend(of_edit);
-                    applied.extend(edit.lines().map(|line| (&edit.file, line)));
+                    applied.push(*edit);
                     false
                 }
                 Err(reason) => {
-                    refused.extend(edit.refused(reason));
+                    refused.push((*edit, reason));
                     true
                 }
             });
@@ -125,9 +125,8 @@ impl SourceFiles {
                 break;
             }
         }
-        // A line may have several edits, of which one is enough.
-        refused.retain(|refused| !applied.contains(&(&refused.file, refused.line)));
-        advice.edited_share = share_of(&advice.finding, &applied);
+        let refused = without_applied(&refused, &applied);
+        advice.edited_share = share_of(advice.finding.executed, &applied);
         advice.edited.clear();
         for (path, own) in &own {
             let (original, edited) = self.texts(path);
@@ -139,7 +138,7 @@ impl SourceFiles {
             advice.patch.extend(self.diff_of(path, from, to).unwrap_or_default());
         }
         advice.edit_limits = distinct(limits).join("; ");
-        advice.edited.append(&mut refused);
+        advice.edited.extend(refused);
         !own.is_empty()
     }
 
@@ -261,12 +260,19 @@ fn distinct(mut limits: Vec<&'static str>) -> Vec<&'static str> {
     limits
 }
 
-/// Returns the share of a finding's launches that these lines request. A line that requests none,
-/// such as that of a variable, changes all launches.
-fn share_of(finding: &Finding, lines: &BTreeSet<(&Vec<u8>, u32)>) -> f64 {
-    let counts = lines.iter().map(|(file, line)| finding.requests.get(&((*file).clone(), *line)));
-    let count = counts.map(|count| count.copied()).sum::<Option<u32>>();
-    count.map_or(1.0, |count| f64::from(count) / finding.launches.len().max(1) as f64)
+/// Returns the refused edits of lines without another edit. A line may have several edits, of which
+/// one is enough.
+fn without_applied(refused: &[(&Edit, String)], applied: &[&Edit]) -> Vec<EditedLine> {
+    let refused = refused.iter().filter(|(edit, _)| !applied.iter().any(|other| edit.is_done_by(other)));
+    refused.filter_map(|(edit, reason)| edit.refused(reason.clone())).collect()
+}
+
+/// Returns the share of the launches that execute a program that these edits are about. One that is
+/// about none in particular, such as that of a variable, changes all launches.
+fn share_of(executed: u32, edits: &[&Edit]) -> f64 {
+    let is_of_all = executed == 0 || edits.iter().any(|edit| edit.launches == 0);
+    let count: u32 = edits.iter().map(|edit| edit.launches).sum();
+    if is_of_all { 1.0 } else { (f64::from(count) / f64::from(executed)).min(1.0) }
 }
 
 fn path_of(edit: &Edit) -> Result<PathBuf, String> {
@@ -411,13 +417,11 @@ mod tests {
 
     #[test]
     fn edited_lines_fix_the_share_of_launches_that_they_request() {
-        let file = b"configure".to_vec();
-        let mut finding = Finding::default();
-        finding.launches = (0..20).collect();
-        finding.requests = BTreeMap::from([((file.clone(), 2), 9), ((file.clone(), 7), 1)]);
-        let share = |lines: &[u32]| share_of(&finding, &lines.iter().map(|line| (&file, *line)).collect());
-        assert_eq!([share(&[7]), share(&[2, 7])], [0.05, 0.5]);
-        assert_eq!(share(&[3]), 1.0, "the line of a variable");
+        let mut edits = [9, 1, 0].map(|_| Edit::for_test(b"configure"));
+        edits.iter_mut().zip([9, 1, 0]).for_each(|(edit, launches)| edit.launches = launches);
+        let share = |numbers: &[usize]| share_of(20, &numbers.iter().map(|number| &edits[*number]).collect::<Vec<_>>());
+        assert_eq!([share(&[1]), share(&[0, 1])], [0.05, 0.5]);
+        assert_eq!(share(&[1, 2]), 1.0, "the line of a variable");
     }
 
     #[test]

@@ -24,8 +24,9 @@ use spawnscope_data::event::Language;
 /// Functions around a launch whose lines may have to change.
 const MAX_FUNCTIONS: usize = 2;
 
-/// For the lines and programs of launches, the lines inside of their calls, and how to rewrite them.
-type Rewrites<'g> = BTreeMap<(Key<'g>, &'g [u8]), (Vec<u32>, LibraryRewrite)>;
+/// For the lines and programs of launches: the lines inside of their calls, the number of launches,
+/// and how to rewrite them.
+type Rewrites<'g> = BTreeMap<(Key<'g>, &'g [u8]), (Vec<u32>, usize, LibraryRewrite)>;
 
 /// Adds the edits that make the changes of a finding.
 pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
@@ -51,19 +52,15 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
         Some(Change::Remove | Change::Builtin) => replaced(context, launches, finding.rule == "once"),
         _ => finding.edits.clone(),
     };
-    let site_of = |index: &u32| context.sites.call_site_of(*index as usize);
-    let mut requests = BTreeMap::new();
-    for (file, line) in launches.iter().filter_map(site_of).filter_map(|site| site.file.clone().zip(site.line)) {
-        *requests.entry((file, line)).or_default() += 1;
-    }
-    Finding { line: line_of(context, launches), requests, ..finding.edits(edits) }
+    let executed = launches.iter().filter(|index| !context.launch(**index).execs.is_empty()).count() as u32;
+    Finding { line: line_of(context, launches), executed, ..finding.edits(edits) }
 }
 
 /// Returns the line of a script or makefile that requests most of the launches, as an edit that
 /// changes nothing.
 fn line_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Edit> {
     let (line, _) = lines_of(context, launches).into_iter().max_by_key(|(_, all)| all.len())?;
-    Some(Edit::of(line, Err(EditRefusal("this change needs your decision".to_owned()))))
+    Some(Edit::of(line, 0, Err(EditRefusal("this change needs your decision".to_owned()))))
 }
 
 fn lines_of<'g>(context: &RuleContext<'g, '_>, launches: &[u32]) -> BTreeMap<Key<'g>, Vec<u32>> {
@@ -123,7 +120,8 @@ fn passed(context: &RuleContext<'_, '_>, launcher: &[u8], launches: &[u32]) -> V
         Some(index) => Err(EditRefusal(format!("{} failed", name(context.launch(*index).command.name)))),
     };
     let sites = shell_sites(context, launcher, &parents).into_iter();
-    sites.filter_map(|site| site.edit(context, launcher, form.clone())).collect()
+    let edits = sites.filter_map(|site| site.edit(context, launcher, form.clone()));
+    edits.map(|edit| Edit { launches: 0, ..edit }).collect()
 }
 
 /// Returns the edits that do without launches: the shell does the work itself, or asks once.
@@ -136,8 +134,8 @@ fn replaced(context: &RuleContext<'_, '_>, launches: &[u32], is_question: bool) 
         let is_certain = || own.iter().all(|index| context.has_certain_answer(*index));
         match program {
             b"mkdir" if is_question && Runtime::of_parent(context.forest(), own[0]) == Runtime::Make => {
-                let lines = lines_of(context, &own).into_keys();
-                lines.map(|line| Edit::of(line, Ok(Rewrite::Directory))).collect()
+                let lines = lines_of(context, &own).into_iter();
+                lines.map(|(line, own)| Edit::of(line, own.len(), Ok(Rewrite::Directory))).collect()
             }
             b"mkdir" if is_question => shell_edits(context, program, &own, &Form::Tested),
             _ if is_question && builtin::edits(context, program, &own).is_empty() => match is_certain() {
@@ -186,7 +184,7 @@ fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
         }
     }
     let edits = makefiles.into_iter();
-    edits.map(|((file, directory), rewrite)| Edit::of((file, 1, directory), Ok(Rewrite::Make(rewrite)))).collect()
+    edits.map(|((file, directory), rewrite)| Edit::of((file, 1, directory), 0, Ok(Rewrite::Make(rewrite)))).collect()
 }
 
 /// Whether a command of make can only print the same each time, as long as the files that it names
@@ -211,7 +209,7 @@ fn python_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     let plain =
         lines.into_iter().filter(|(_, commands)| commands.iter().all(|command| need_of(command) == Need::Nothing));
     let rewrite = |commands: Vec<Vec<u8>>| Rewrite::Python(PythonRewrite { commands: commands.into_iter().collect() });
-    plain.take(MAX_EDITS).map(|(line, commands)| Edit::of(line, Ok(rewrite(commands)))).collect()
+    plain.take(MAX_EDITS).map(|(line, commands)| Edit::of(line, commands.len(), Ok(rewrite(commands)))).collect()
 }
 
 /// Returns the edits of Python and Perl lines whose programs the standard library replaces: the
@@ -229,24 +227,26 @@ fn library_edits(context: &RuleContext<'_, '_>, launches: &[u32], is_question: b
             lines = context.forest().parent(index as usize).map_or(lines, |shell| program_lines(context, shell as u32));
         }
         for (at, (language, line)) in lines.iter().enumerate().filter(|(_, (language, _))| has_library(*language)) {
-            let (inner, rewrite) = rewrites.entry((*line, launch.command.name)).or_insert_with(|| {
+            let (inner, count, rewrite) = rewrites.entry((*line, launch.command.name)).or_insert_with(|| {
                 let program = launch.command.name.to_vec();
                 let otherwise = if is_question { Otherwise::Once } else { Otherwise::Nothing };
-                (Vec::new(), LibraryRewrite { language: *language, program, otherwise, ..LibraryRewrite::default() })
+                (Vec::new(), 0, LibraryRewrite { language: *language, program, otherwise, ..LibraryRewrite::default() })
             });
             if !context.has_certain_answer(index) {
                 rewrite.otherwise = Otherwise::Nothing;
             }
+            *count += 1;
             inner.extend(lines[..at].iter().map(|(_, (_, line, _))| line));
             rewrite.has_failures |= !is_success(launch);
             rewrite.calls.insert(call.clone());
         }
     }
     let known =
-        rewrites.into_iter().filter(|(_, (_, rewrite))| rewrite.is_known() || rewrite.otherwise == Otherwise::Once);
-    let edits = known
-        .take(MAX_EDITS)
-        .map(|((line, _), (instead_of, rewrite))| Edit { instead_of, ..Edit::of(line, Ok(Rewrite::Library(rewrite))) });
+        rewrites.into_iter().filter(|(_, (.., rewrite))| rewrite.is_known() || rewrite.otherwise == Otherwise::Once);
+    let edits = known.take(MAX_EDITS).map(|((line, _), (instead_of, count, rewrite))| Edit {
+        instead_of,
+        ..Edit::of(line, count, Ok(Rewrite::Library(rewrite)))
+    });
     edits.collect()
 }
 
@@ -298,11 +298,12 @@ fn program_lines<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Vec<(Language
 /// the runners started.
 fn package_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     let forest = context.forest();
-    let mut packages: BTreeMap<&[u8], PackageRewrite> = BTreeMap::new();
+    let mut packages: BTreeMap<&[u8], (PackageRewrite, usize)> = BTreeMap::new();
     for index in launches.iter().filter(|index| is_in_script(forest, **index)) {
         let directory = context.launch(*index).execs.last().and_then(|exec| exec.cwd());
         let Some((directory, call)) = directory.zip(ScriptCall::of(forest, *index)) else { continue };
-        let package = packages.entry(directory).or_default();
+        let (package, count) = packages.entry(directory).or_default();
+        *count += 1;
         package.scripts.extend(call.script().map(<[u8]>::to_vec));
         // npm has the programs of the package in the PATH of its scripts.
         let words: Vec<&[u8]> = [call.runner.as_bytes()].into_iter().chain(call.arguments.iter().copied()).collect();
@@ -316,8 +317,8 @@ fn package_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
             package.programs.insert(program.to_vec());
         }
     }
-    packages.retain(|_, package| !package.scripts.is_empty() || !package.programs.is_empty());
+    packages.retain(|_, (package, _)| !package.scripts.is_empty() || !package.programs.is_empty());
     let edits = packages.into_iter();
     let key = |directory| (&b"package.json"[..], 1, Some(directory));
-    edits.map(|(directory, package)| Edit::of(key(directory), Ok(Rewrite::Package(package)))).collect()
+    edits.map(|(directory, (package, count))| Edit::of(key(directory), count, Ok(Rewrite::Package(package)))).collect()
 }

@@ -1,8 +1,6 @@
 //! A finding of a rule: launches that cost more than necessary, the evidence, and the fix. Rules
 //! build a finding with methods that add one sentence or line each.
 
-use std::collections::BTreeMap;
-
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edit::Edit;
 pub(crate) use crate::explain::advice::edit::OneCall;
@@ -36,8 +34,8 @@ pub struct Finding {
     /// The fix as edits of the lines that request the launches. Empty if the fix needs a decision
     /// of the user.
     pub edits: Vec<Edit>,
-    /// How many of the launches each line of a file requests, as far as that is known.
-    pub requests: BTreeMap<(Vec<u8>, u32), u32>,
+    /// How many of the launches execute a program.
+    pub executed: u32,
     /// The line that requests most of the launches, as an edit that changes nothing.
     pub line: Option<Edit>,
     /// What the lines of the fix do not solve, or may break. Edits have limits of their own.

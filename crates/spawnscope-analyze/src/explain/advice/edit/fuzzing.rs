@@ -53,7 +53,7 @@ pub fn edit_for_fuzzing(selector: u8, line: u32, words: &[&[u8]], text: &[u8]) {
         _ => Rewrite::Shell(calls, Host::Script),
     };
     let is_script = matches!(rewrite, Rewrite::Shell(_, Host::Script));
-    let edit = Edit::of((b"file", line, None), Ok(rewrite));
+    let edit = Edit::of((b"file", line, None), 0, Ok(rewrite));
     let Ok(splices) = edit.splices(text) else { return };
     assert!(!splices.is_empty(), "an edit that changes nothing is refused");
     let edited = spliced(text, &splices);

@@ -66,6 +66,8 @@ pub struct Edit {
     pub line: u32,
     /// The lines of functions that this line calls, of which this edit makes others needless.
     pub(super) instead_of: Vec<u32>,
+    /// How many of the finding's launches it is about. 0 for all.
+    pub launches: u32,
     /// How to rewrite the file, or why the recording shows that it must not be rewritten.
     pub(super) rewrite: Result<Rewrite, EditRefusal>,
 }
@@ -146,22 +148,24 @@ fn limited(mut splices: Vec<Splice>, limits: &[&'static str]) -> Vec<Splice> {
 const FAILS_TOGETHER: &str = "if one fails, the others go on, even with `set -e`";
 
 impl Edit {
-    /// Returns the edit of a line.
-    pub(super) fn of((file, line, directory): Key<'_>, rewrite: Result<Rewrite, EditRefusal>) -> Edit {
+    /// Returns the edit of a line, which is about this number of launches.
+    pub(super) fn of((file, line, directory): Key<'_>, launches: usize, rewrite: Result<Rewrite, EditRefusal>) -> Edit {
         let directory = directory.map(<[u8]>::to_vec);
-        Edit { file: file.to_vec(), directory, line, instead_of: Vec::new(), rewrite }
+        let launches = launches as u32;
+        Edit { file: file.to_vec(), directory, line, instead_of: Vec::new(), launches, rewrite }
     }
 
     /// Returns an edit that changes nothing, for tests of how edits are shown.
     #[doc(hidden)]
     #[must_use]
     pub fn for_test(file: &[u8]) -> Edit {
-        Edit::of((file, 1, None), refuse("it is a test"))
+        Edit::of((file, 1, None), 0, refuse("it is a test"))
     }
 
-    /// Iterates over its line, and the lines that need no edit then.
-    pub fn lines(&self) -> impl Iterator<Item = u32> {
-        std::iter::once(self.line).chain(self.instead_of.iter().copied())
+    /// Whether an edit that was applied changes this one's line, or makes this one needless.
+    pub fn is_done_by(&self, applied: &Edit) -> bool {
+        (&self.file, &self.directory) == (&applied.file, &applied.directory)
+            && (self.line == applied.line || applied.instead_of.contains(&self.line))
     }
 
     /// Returns what is shown if the file is not edited. Nothing for one that another edit may

@@ -163,6 +163,6 @@ impl ShellSite<'_> {
             failed: self.failed.clone(),
         });
         let rewrite = rewrite.map(|rewrite| Rewrite::Shell(rewrite, self.host.clone()));
-        Some(Edit::of(self.key, rewrite))
+        Some(Edit::of(self.key, launches.len(), rewrite))
     }
 }

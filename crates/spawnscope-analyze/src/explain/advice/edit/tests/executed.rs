@@ -54,7 +54,7 @@ pub(in crate::explain::advice) fn check(
     }
     let rewrite = Ok(Rewrite::Shell(calls, Host::Script));
     let line = 1 + script.lines().position(|line| line.contains(program)).unwrap() as u32;
-    let edit = Edit::of((b"script", line, None), rewrite);
+    let edit = Edit::of((b"script", line, None), 0, rewrite);
     let splices = edit.splices(script.as_bytes()).unwrap_or_else(|refusal| panic!("{script}: {refusal}"));
     let edited = String::from_utf8(spliced(script.as_bytes(), &splices)).unwrap();
     assert!(edited.contains(expected), "{script}\nbecame\n{edited}");

@@ -49,14 +49,14 @@ impl Calls {
 
     pub(super) fn edit(&self, line: u32, script: &str) -> Result<String, String> {
         let rewrite = Ok(Rewrite::Shell(self.rewrite.clone(), Host::Script));
-        let edit = Edit::of((b"a.sh", line, None), rewrite);
+        let edit = Edit::of((b"a.sh", line, None), 0, rewrite);
         let splices = edit.splices(script.as_bytes()).map_err(|refusal| refusal.to_string())?;
         Ok(String::from_utf8(spliced(script.as_bytes(), &splices)).unwrap())
     }
 
     fn limits(&self, script: &str) -> Vec<&'static str> {
         let rewrite = Ok(Rewrite::Shell(self.rewrite.clone(), Host::Script));
-        let edit = Edit::of((b"a.sh", 1, None), rewrite);
+        let edit = Edit::of((b"a.sh", 1, None), 0, rewrite);
         edit.splices(script.as_bytes()).unwrap().into_iter().flat_map(|splice| splice.limits).collect()
     }
 

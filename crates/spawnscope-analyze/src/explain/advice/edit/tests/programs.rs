@@ -103,7 +103,7 @@ fn edit(
     let calls = BTreeSet::from([call.iter().map(|word| word.as_bytes().to_vec()).collect()]);
     let program = program.as_bytes().to_vec();
     let rewrite = LibraryRewrite { language, program, calls, has_failures: false, otherwise };
-    let edit = Edit::of((b"p", line, None), Ok(Rewrite::Library(rewrite)));
+    let edit = Edit::of((b"p", line, None), 0, Ok(Rewrite::Library(rewrite)));
     let splices = edit.splices(source.as_bytes()).map_err(|refusal| refusal.to_string())?;
     Ok(String::from_utf8(spliced(source.as_bytes(), &splices)).unwrap())
 }
@@ -131,7 +131,7 @@ fn check(language: Language, program: &str, arguments: &str, source: &str) {
     for own in source.lines().filter(|line| line.contains(&format!("{program} "))) {
         let line = edited.lines().position(|line| line == own).unwrap();
         let rewrite = Ok(Rewrite::Library(rewrite.clone()));
-        let edit = Edit::of((b"program", line as u32 + 1, None), rewrite);
+        let edit = Edit::of((b"program", line as u32 + 1, None), 0, rewrite);
         let splices = edit.splices(edited.as_bytes()).unwrap_or_else(|refusal| panic!("{edited}: {refusal}"));
         edited = String::from_utf8(spliced(edited.as_bytes(), &splices)).unwrap();
     }
