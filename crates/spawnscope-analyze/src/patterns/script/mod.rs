@@ -10,7 +10,7 @@ mod words;
 
 use std::ops::Range;
 
-use crate::patterns::words::Words;
+use crate::patterns::words::{Words, contains};
 pub(crate) use words::{Part, Word};
 
 #[derive(Debug)]
@@ -203,7 +203,13 @@ impl<'t> Script<'t> {
     pub(crate) fn sets(&self, node: &Node<'t>, name: &[u8]) -> bool {
         match &node.kind {
             Kind::For(each) => each.name == name || each.words.iter().any(|word| word.may_set(name)),
-            Kind::Expression(words) => words.iter().any(|word| word.may_set(name) || self.names(word, name)),
+            // Arithmetic may set any variable that it names: `(( x++ ))`, `[[ x=1 -eq 1 ]]`.
+            Kind::Expression(words) => {
+                let source = self.source(&node.range);
+                let is_arithmetic =
+                    !source.starts_with(b"[[") || ARITHMETIC.iter().any(|test| contains(source, test.as_bytes()));
+                words.iter().any(|word| word.may_set(name) || is_arithmetic && self.names(word, name))
+            }
             Kind::Simple(simple) => {
                 let is_assigned = simple.assignments.iter().any(|assigned| {
                     assigned.name == name || assigned.value.as_ref().is_some_and(|value| value.may_set(name))
@@ -246,6 +252,8 @@ impl<'t> Script<'t> {
     }
 }
 
+/// Tests of `[[ ]]` whose operands are arithmetic, and the variable that `=~` sets.
+const ARITHMETIC: Words = Words("-eq -ne -lt -le -gt -ge -v BASH_REMATCH");
 /// Builtins that set the variables that their arguments name.
 const SETTERS: Words =
     Words("builtin command declare export getopts let local mapfile printf read readarray readonly typeset unset wait");

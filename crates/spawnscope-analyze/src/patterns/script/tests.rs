@@ -97,6 +97,8 @@ fn code_that_may_set_a_variable_is_found() {
         ("y=$x", false),
         ("f() { x=1; }", true),
         ("xy=1", false),
+        ("[[ $x =~ y && x != z ]]", false),
+        ("[[ x -eq 1 ]]", true),
     ] {
         let script = Script::parse(text.as_bytes()).unwrap();
         assert_eq!(script.may_set(&(0..text.len()), b"x"), expected, "{text}");

@@ -22,6 +22,8 @@ fn is_line<'t>(script: &Script<'t>, word: &Word<'t>, known: &mut Vec<&'t [u8]>) 
     word.parts.iter().all(|part| match part {
         Part::Literal { text, .. } => !text.contains(&b'\n'),
         Part::Pattern => true,
+        // The path of the script.
+        Part::Variable { name: b"0", .. } => true,
         Part::Variable { name, .. } if name[0].is_ascii_digit() => is_parameter_line(script, word.range.start, known),
         Part::Variable { name, .. } => is_variable_line(script, name, known),
         Part::Substitution { node, .. } => prints_one_line(script, *node, known),

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::around::{checks_status, declared, insertion};
 use super::form::{Form, Operand, expansion, form_for};
+use super::stages::fed_word;
 use super::{
     EditRefusal, NewCode, Splice, difference, directories, in_order, launchers, limited, lookup, once, one_line,
     refuse, refuse_if, splice, spliced, stages, together, wait, zsh,
@@ -185,7 +186,7 @@ impl<'s, 't> FoundCall<'s, 't> {
 
     /// Returns the text that the program reads, and checks that nothing else leads into or out of
     /// the call.
-    fn input(&self) -> Result<Option<&'s Word<'t>>, EditRefusal> {
+    pub(super) fn input(&self) -> Result<Option<&'s Word<'t>>, EditRefusal> {
         let is_quiet =
             |operator: &[u8], target: &Word<'_>| operator == b"2>" && target.literal().as_deref() == Some(b"/dev/null");
         let redirections = self.simple.redirections.iter().filter(|each| !is_quiet(each.operator, &each.target));
@@ -273,24 +274,22 @@ impl<'s, 't> FoundCall<'s, 't> {
             let range = first..self.script.node(self.command).range.end;
             return Ok(vec![splice(range, self.filled(template, &self.new_variable(input), input)?)]);
         }
-        let (Some(first), Some(last)) = (self.simple.words.first(), self.simple.words.last()) else {
-            return refuse("the call has no words");
-        };
-        let range = first.range.start..last.range.end;
-        let has_other =
-            self.simple.redirections.iter().any(|each| each.range.start < range.end || each.operator.contains(&b'<'));
-        if self.form.has_input() || has_other || self.pipeline[0] != self.command {
-            return refuse(format!("the line does not call {} in $( )", self.program()));
-        }
+        let (range, input) = stages::printing(self)?;
         refuse_if(self.rewrite.has_failures, format!("{} failed", self.program()))?;
-        if let Some(word) = self.word(None)? {
+        if let Some(word) = self.word(input)? {
             return Ok(vec![splice(range, [b"printf '%s\\n' \"", &word[..], b"\""].concat())]);
         }
-        if self.script.statement(self.command).is_none() {
+        let pipeline = self.script.node(self.command).parent;
+        let list = pipeline.and_then(|pipeline| self.script.node(pipeline).parent);
+        let is_whole = |list: usize| {
+            let node = self.script.node(list);
+            matches!(node.kind, Kind::List { is_background: false }) && node.range.len() == range.len()
+        };
+        if self.script.statement(self.command).is_none() && !list.is_some_and(is_whole) {
             return refuse("the call is joined to other commands, and the replacement consists of several");
         }
-        let variable = self.new_variable(None);
-        let mut commands = self.commands(&variable, None)?;
+        let variable = self.new_variable(input);
+        let mut commands = self.commands(&variable, input)?;
         commands.push(format!("printf '%s\\n' \"${variable}\""));
         Ok(vec![splice(range, commands.join("; "))])
     }
@@ -357,7 +356,12 @@ impl<'s, 't> FoundCall<'s, 't> {
             Operand::Last => arguments.last(),
             Operand::Input => input,
         };
-        word.ok_or_else(|| EditRefusal(format!("{} has no argument in this line", self.program())))
+        let word = word.ok_or_else(|| EditRefusal(format!("{} has no argument in this line", self.program())))?;
+        // Whether the path of the script has a slash depends on how it is called.
+        let is_of_script = [&b"0"[..], b"BASH_SOURCE"].iter().any(|own| names(self.script.source(&word.range), own));
+        let needs_slash = matches!(&self.form, Form::Steps { steps, .. } if steps.iter().any(|step| step == "%/*"));
+        refuse_if(is_of_script && needs_slash, "the script may be called by a name without a slash")?;
+        Ok(word)
     }
 
     /// Inserts words of the call into a template.
@@ -477,20 +481,4 @@ pub(super) fn used(script: &Script<'_>, variable: &str, next: usize) -> Vec<u8> 
 
 fn expansion_of(number: &str) -> String {
     if number.len() > 1 { format!("{{{number}}}") } else { number.to_owned() }
-}
-
-/// Returns the word that a command prints as its only output: `echo "$x"`, `printf '%s\n' "$x"`.
-pub(super) fn fed_word<'s, 't>(feeder: &'s Simple<'t>) -> Option<&'s Word<'t>> {
-    let is_plain = feeder.assignments.is_empty() && feeder.redirections.is_empty();
-    let literal = |word: &Word<'_>| word.literal().unwrap_or_default();
-    match &feeder.words[..] {
-        [echo, word] if is_plain && literal(echo) == b"echo" => {
-            let is_option = matches!(word.parts.first(), Some(Part::Literal { text, .. }) if text.starts_with(b"-"));
-            (!is_option).then_some(word)
-        }
-        [printf, format, word] if is_plain && literal(printf) == b"printf" => {
-            matches!(&literal(format)[..], b"%s" | b"%s\\n").then_some(word)
-        }
-        _ => None,
-    }
 }

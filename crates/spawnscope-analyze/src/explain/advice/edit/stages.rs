@@ -2,11 +2,13 @@
 //! place of the `wc` that ends one, and the last filter of several as a statement of its own, which
 //! the shell can then do itself.
 
+use std::ops::Range;
+
 use super::shell::FoundCall;
 use super::{EditRefusal, Form, NewCode, ShellRewrite, Splice, limited, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::programs::has_property;
-use crate::patterns::script::{Redirection, Word, names};
+use crate::patterns::script::{Part, Redirection, Simple, Word, names};
 
 /// Leaves out the `cat` or `wc` of a pipeline.
 pub(super) fn without_stage(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
@@ -73,6 +75,45 @@ fn selects_lines(word: &Word<'_>) -> bool {
 fn is_pattern(call: &FoundCall<'_, '_>, word: &Word<'_>) -> bool {
     let is_quoted = || call.script.source(&word.range).starts_with(b"\"");
     call.plain_source(word).is_ok() && word.literal().map_or_else(is_quoted, |text| !text.starts_with(b"-"))
+}
+
+/// Returns the word that a command prints as its only output: `echo "$x"`, `printf '%s\n' "$x"`.
+pub(super) fn fed_word<'s, 't>(feeder: &'s Simple<'t>) -> Option<&'s Word<'t>> {
+    let is_plain = feeder.assignments.is_empty() && feeder.redirections.is_empty();
+    let literal = |word: &Word<'_>| word.literal().unwrap_or_default();
+    match &feeder.words[..] {
+        [echo, word] if is_plain && literal(echo) == b"echo" => {
+            let is_option = matches!(word.parts.first(), Some(Part::Literal { text, .. }) if text.starts_with(b"-"));
+            (!is_option).then_some(word)
+        }
+        [printf, format, word] if is_plain && literal(printf) == b"printf" => {
+            matches!(&literal(format)[..], b"%s" | b"%s\\n").then_some(word)
+        }
+        _ => None,
+    }
+}
+
+/// Returns where a command is that prints one result, with the text that it reads.
+pub(super) fn printing<'s, 't>(call: &FoundCall<'s, 't>) -> Result<(Range<usize>, Option<&'s Word<'t>>), EditRefusal> {
+    let of_command = &call.script.node(call.command).range;
+    if call.form.has_input() {
+        // Without a newline, what the program prints has none either.
+        let feeder = call.script.node(call.pipeline[0]).range.start..of_command.start;
+        let has_newline =
+            !names(call.script.source(&feeder), b"printf") || call.script.source(&feeder).contains(&b'\\');
+        refuse_if(!has_newline, format!("the input of {} does not end with a newline", call.program()))?;
+        return Ok((call.script.node(call.pipeline[0]).range.start..of_command.end, call.input()?));
+    }
+    let (Some(first), Some(last)) = (call.simple.words.first(), call.simple.words.last()) else {
+        return refuse("the call has no words");
+    };
+    let range = first.range.start..last.range.end;
+    let has_other =
+        call.simple.redirections.iter().any(|each| each.range.start < range.end || each.operator.contains(&b'<'));
+    if has_other || call.pipeline[0] != call.command {
+        return refuse(format!("the line does not call {} in $( )", call.program()));
+    }
+    Ok((range, None))
 }
 
 /// `x=$(a | b)` becomes `x=$(a); x=$(echo "$x" | b)`. `None` for other calls.

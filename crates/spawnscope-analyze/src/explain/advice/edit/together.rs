@@ -28,7 +28,12 @@ pub(super) fn together(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
     refuse_if(call.rewrite.has_failures, format!("{} failed", call.program()))?;
     let own = call.substitution.and_then(|substitution| first_of_list(script, script.node(substitution).parent?));
     let Some(own) = own else { return refuse("the result is not assigned to a variable") };
-    let run = run_around(script, own, |list| asked(script, list, &call.rewrite.program), |_, _| true);
+    let run = run_around(
+        script,
+        own,
+        |list| asked(script, list, &call.rewrite.program),
+        |one, next| are_alike(script, one, next),
+    );
     let Some(run) = run else { return refuse("the call is not a statement that assigns its result") };
     let run: Vec<&Asked<'_, '_>> = run.iter().map(|(_, asked)| asked).collect();
     let Some(position) = differing(script, &run) else {
@@ -105,20 +110,30 @@ fn asked<'s, 't>(script: &'s Script<'t>, list: usize, program: &[u8]) -> Option<
     (is_fed && is_call).then_some(Asked { variable, list, call, feeder })
 }
 
+fn source<'t>(script: &Script<'t>, asked: &Asked<'_, 't>, at: usize) -> &'t [u8] {
+    script.source(&asked.call.words[at].range)
+}
+
+/// Whether two calls ask about the same input, and differ in one word only.
+fn are_alike(script: &Script<'_>, one: &Asked<'_, '_>, next: &Asked<'_, '_>) -> bool {
+    let length = one.call.words.len();
+    let differing = || (0..length).filter(|at| source(script, one, *at) != source(script, next, *at)).count();
+    length == next.call.words.len() && one.feeder == next.feeder && differing() <= 1
+}
+
 /// Returns the only word in which several calls differ. None of them may depend on the answer of
 /// another one.
 fn differing(script: &Script<'_>, run: &[&Asked<'_, '_>]) -> Option<usize> {
-    let source = |asked: &Asked<'_, '_>, at: usize| script.source(&asked.call.words[at].range);
     let (first, others) = run.split_first().filter(|(_, others)| !others.is_empty())?;
     let length = first.call.words.len();
-    let are_alike = others.iter().all(|asked| asked.call.words.len() == length && asked.feeder == first.feeder);
     let uses = |asked: &Asked<'_, '_>, variable: &[u8]| {
         let expands = |text: &[u8]| text.contains(&b'$') && names(text, variable);
         let has = |word: &Word<'_>| word.variables().is_none_or(|variables| variables.contains(&variable));
-        (0..length).any(|at| expands(source(asked, at)) && has(&asked.call.words[at])) || expands(asked.feeder)
+        (0..length).any(|at| expands(source(script, asked, at)) && has(&asked.call.words[at])) || expands(asked.feeder)
     };
-    let is_independent = are_alike && run.iter().all(|asked| run.iter().all(|each| !uses(asked, each.variable)));
-    let mut positions =
-        (1..length).filter(|at| is_independent && others.iter().any(|asked| source(asked, *at) != source(first, *at)));
+    let is_independent = run.iter().all(|asked| run.iter().all(|each| !uses(asked, each.variable)));
+    let mut positions = (1..length).filter(|at| {
+        is_independent && others.iter().any(|asked| source(script, asked, *at) != source(script, first, *at))
+    });
     positions.next().filter(|_| positions.next().is_none())
 }

@@ -3,6 +3,7 @@
 
 use super::shell::FoundCall;
 use super::{EditRefusal, Form, refuse_if};
+use crate::patterns::script::{Kind, Part, Word};
 use crate::patterns::shells::Dialect;
 
 /// What begins the removal or the replacement of a pattern.
@@ -12,18 +13,35 @@ const IN_PATTERNS: [char; 6] = ['#', '^', '~', '(', '|', '<'];
 
 /// Checks that the new code does the same in the shell of the script.
 pub(super) fn check(call: &FoundCall<'_, '_>) -> Result<(), EditRefusal> {
-    let holder = call.substitution.and_then(|substitution| call.script.node(substitution).parent);
-    let value = holder.and_then(|holder| call.script.assigned(holder)).and_then(|(_, value)| value.substitution());
-    let is_assigned = value.is_some() && value == call.substitution;
+    let is_whole = call.substitution.is_none_or(|substitution| is_one_word(call, substitution));
     let is_plain = |step: &String| {
         let pattern = OPERATORS.iter().find_map(|operator| step.strip_prefix(operator));
         pattern.is_some_and(|pattern| !pattern.contains(IN_PATTERNS))
     };
     let is_same = match &call.form {
-        Form::Steps { steps, .. } => is_assigned && steps.iter().all(is_plain),
-        Form::Captured(_) => is_assigned,
+        Form::Steps { steps, .. } => is_whole && steps.iter().all(is_plain),
+        Form::Word(_) | Form::Captured(_) => is_whole,
+        Form::Once => is_whole && call.substitution.is_some(),
         Form::Condition(_) => true,
         _ => false,
     };
     refuse_if(call.rewrite.dialect == Dialect::Zsh && !is_same, "zsh may do something else")
+}
+
+/// Whether a substitution is not split: it is assigned, quoted, or in `[[ ]]`.
+fn is_one_word(call: &FoundCall<'_, '_>, substitution: usize) -> bool {
+    let Some(holder) = call.script.node(substitution).parent else { return false };
+    let is_quoted = |word: &Word<'_>| {
+        let own =
+            |part: &Part<'_>| matches!(part, Part::Substitution { node, is_quoted: true } if *node == substitution);
+        word.parts.iter().any(own)
+    };
+    match &call.script.node(holder).kind {
+        Kind::Expression(_) => call.script.source(&call.script.node(holder).range).starts_with(b"[["),
+        Kind::Simple(simple) => {
+            let is_assigned = |(_, value): (_, &Word<'_>)| value.substitution() == Some(substitution);
+            call.script.assigned(holder).is_some_and(is_assigned) || simple.words.iter().any(is_quoted)
+        }
+        _ => false,
+    }
 }

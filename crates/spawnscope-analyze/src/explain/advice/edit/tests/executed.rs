@@ -462,4 +462,6 @@ fn a_question_that_fails_still_ends_the_script() {
     }
     let formats = "for f in %n; do\n  a=$(date -d @0 \"+$f\")\n  b=$(date -d @0 +%Y)\ndone\n";
     Calls::of("date", &[&["-d", "@0", "+%m"]], Form::Together).edit(2, formats).unwrap_err();
+    let beside = "a=$(date -u -d @0 +%Y)\nb=$(date -u -d @0 +%m)\nc=$(date -u -d @1 -R)\necho $a $b $c\n";
+    check(BOTH, "date", &["-u", "-d", "@0", "+%Y"], Form::Together, beside, "\nc=$(date");
 }

@@ -100,7 +100,6 @@ fn an_expansion_replaces_a_substitution() {
         ("dir=$(dirname $path)", "dir=${path%/*}"),
         ("d=`/usr/bin/dirname \"$p\"`", "d=${p%/*}"),
         ("mv a \"$(dirname \"${1}\")/b\" && x", "mv a \"${1%/*}/b\" && x"),
-        ("cd $(dirname $0); x", "cd ${0%/*}; x"),
         ("a=$(dirname \"$x\") b=$(dirname \"$y\")", "a=${x%/*} b=${y%/*}"),
         ("if [ \"$(dirname \"$p\")\" = a ]; then x; fi", "if [ \"${p%/*}\" = a ]; then x; fi"),
         ("d=$(dirname \"$r/$f\")", "d=\"$r/$f\"; d=${d%/*}"),
@@ -122,6 +121,8 @@ fn an_expansion_replaces_a_substitution() {
         ("eval 'dir=$(dirname \"$path\")'", "does not call dirname"),
         ("echo '$(dirname \"$path\")'", "does not call dirname"),
         ("d=$(dirname */*)", "several words"),
+        ("cd $(dirname $0); x", "without a slash"),
+        ("d=$(dirname \"${BASH_SOURCE[0]}\")", "without a slash"),
         ("d=$(dirname \"$r/$f\" | x)", "redirected"),
         ("for x in; do", "syntax"),
     ]);

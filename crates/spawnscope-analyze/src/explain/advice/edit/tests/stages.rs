@@ -30,7 +30,34 @@ fn zsh_computes_what_it_assigns() {
     assert!(edited.contains("b=${f##*/}; b=${b%.c}"), "{edited}");
     assert_eq!(run("zsh", &edited).0, run("zsh", &assigned).0);
     zsh(&["./plain", ".c"], &["##*/", "%{2}"], &script("b=x$(basename $f .c)")).unwrap_err();
+    let quoted = script("b=$(print -r -- \"$(basename $f .c)\")");
+    let edited = zsh(&["./plain", ".c"], &["##*/", "%{2}"], &quoted).unwrap();
+    assert_eq!(run("zsh", &edited).0, run("zsh", &quoted).0, "{edited}");
+    zsh(&["./plain", ".c"], &["##*/", "%{2}"], &quoted.replace('"', "")).unwrap_err();
     zsh(&["./plain", "#c"], &["##*/", "%#c"], &script("b=$(basename $f \"#c\")")).unwrap_err();
+}
+
+#[test]
+fn a_function_prints_what_a_filter_printed() {
+    let calls = "for f in 'with space' 'with  ' x ''; do x=$(trim \"$f\"); echo \"[$x]\"; trim \"$f\"; done\n";
+    let trim = |body: &str, steps: &[&str], expected: &str| {
+        let form = Form::of_input(steps.iter().map(|step| (*step).to_owned()));
+        check(BOTH, "sed", &["s/^with //"], form, &format!("trim() {{\n  {body}\n}}\n{calls}"), expected);
+    };
+    let form = "echo \"$1\" | sed 's/^with //'";
+    trim(form, &["#with "], "printf '%s\\n' \"${1#with }\"\n}");
+    trim(
+        form,
+        &["#with ", "%zz"],
+        "sed_result=${1#with }; sed_result=${sed_result%zz}; printf '%s\\n' \"$sed_result\"\n",
+    );
+    trim(&format!("[ -z \"$1\" ] || {form}"), &["#with "], "|| printf");
+    let sed = Calls::of("sed", &[&["s/^with //"]], Form::of_input(["#with ".to_owned()]));
+    sed.refuses(&[
+        ("printf %s \"$1\" | sed 's/^with //'", "newline"),
+        ("echo \"$1\" | sed 's/^with //' >x", "input of sed"),
+        ("echo \"$1\" | sed 's/^with //' | cat", "input of sed"),
+    ]);
 }
 
 #[test]
