@@ -107,6 +107,7 @@ fn each_program_is_replaced_by_a_snippet_for_the_shell() {
         (bash, &["sed", "-e", "s/foo/bar/g"], "${x//foo/bar}"),
         (bash, &["awk", "{print $2}"], "read -r _ y _ <<<\"$x\""),
         (sh, &["awk", "{ print $2; }"], "set -- $x; set +f; y=$2"),
+        (sh, &["awk", "{ print $10 }"], "set +f; y=${10}"),
         (sh, &["/bin/echo", "a"], "echo ..."),
         (bash, &["/usr/bin/printf", "a"], "printf ..."),
         (bash, &["/usr/bin/test", "-f", "x"], "test ..."),

@@ -74,6 +74,8 @@ fn find_and_xargs_need_no_shell_for_a_plain_command() {
         assert!(is_silent(&found, "needless-shell"), "{found:?}");
         assert!(!is_silent(&found, "many-per-launch"), "{found:?}");
     }
+    let make = advice_on_launches_by_shell(&["/usr/bin/make"], "sha1sum <f@");
+    assert!(is_silent(&make, "needless-shell"), "nor can make: {make:?}");
 }
 
 #[test]

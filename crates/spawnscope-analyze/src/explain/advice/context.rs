@@ -92,6 +92,12 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         grouped(self.launched().filter_map(|(index, launch)| Some((key(index, launch)?, index))))
     }
 
+    /// Groups launches by program. Those that execute another program first do not count.
+    pub(super) fn by_program(&self, launches: &[u32]) -> BTreeMap<&'a [u8], Vec<u32>> {
+        let plain = launches.iter().filter(|index| self.launch(**index).execs.len() == 1);
+        grouped(plain.map(|index| (self.launch(*index).command.name, *index)))
+    }
+
     /// Returns the measured wall.
     pub(super) fn wall(&self) -> Nanos {
         self.whatif.replay.measured

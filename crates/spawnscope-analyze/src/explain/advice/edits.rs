@@ -12,6 +12,7 @@ use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::joins;
 use crate::explain::advice::rules::{builtin, sleep_loop};
 use crate::explain::advice::shared_line::arguments_of;
+use crate::model::grouped::grouped;
 use crate::model::launch::{Exec, Launch};
 use crate::patterns::package_scripts::{ScriptCall, is_in_script};
 use crate::patterns::programs::has_property;
@@ -43,7 +44,7 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
         },
         Some(Change::Remove) if finding.rule == "pipeline" => {
             let own =
-                by_program(context, launches).into_iter().filter(|(program, _)| matches!(*program, b"cat" | b"wc"));
+                context.by_program(launches).into_iter().filter(|(program, _)| matches!(*program, b"cat" | b"wc"));
             own.flat_map(|(program, own)| shell_edits(context, program, &own, &Form::Feed)).collect()
         }
         // Their fixes are to read none of these files, and to keep a result, or to call the program
@@ -64,21 +65,7 @@ fn line_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Edit> {
 }
 
 fn lines_of<'g>(context: &RuleContext<'g, '_>, launches: &[u32]) -> BTreeMap<Key<'g>, Vec<u32>> {
-    grouped(launches, |index| Some((line_in(context, context.sites, index)?.1, index)))
-}
-
-/// Groups what is known of launches, by lines or by programs.
-fn grouped<K: Ord, V>(launches: &[u32], of: impl Fn(u32) -> Option<(K, V)>) -> BTreeMap<K, Vec<V>> {
-    let mut groups: BTreeMap<K, Vec<V>> = BTreeMap::new();
-    for (key, value) in launches.iter().filter_map(|index| of(*index)) {
-        groups.entry(key).or_default().push(value);
-    }
-    groups
-}
-
-fn by_program<'a>(context: &RuleContext<'_, 'a>, launches: &[u32]) -> BTreeMap<&'a [u8], Vec<u32>> {
-    let is_plain = |index: u32| context.launch(index).execs.len() == 1;
-    grouped(launches, |index| is_plain(index).then(|| (context.launch(index).command.name, index)))
+    grouped(launches.iter().filter_map(|index| Some((line_in(context, context.sites, *index)?.1, *index))))
 }
 
 /// Returns the edits that merge launches into one: of the loop around them, or of the xargs or find
@@ -86,7 +73,7 @@ fn by_program<'a>(context: &RuleContext<'_, 'a>, launches: &[u32]) -> BTreeMap<&
 fn merged(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     let forest = context.forest();
     let mut edits = Vec::new();
-    for (program, own) in by_program(context, launches) {
+    for (program, own) in context.by_program(launches) {
         let joins =
             |index: &u32| context.launch(*index).execs.last().is_some_and(|exec| joins(program, &arguments_of(exec)));
         let launcher = forest.parent(own[0] as usize).map(|parent| context.launch(parent as u32).command.name);
@@ -130,7 +117,7 @@ fn replaced(context: &RuleContext<'_, '_>, launches: &[u32], is_question: bool) 
     if !of_make.is_empty() {
         return of_make;
     }
-    let edits = by_program(context, launches).into_iter().flat_map(|(program, own)| {
+    let edits = context.by_program(launches).into_iter().flat_map(|(program, own)| {
         let is_certain = || own.iter().all(|index| context.has_certain_answer(*index));
         match program {
             b"mkdir" if is_question && Runtime::of_parent(context.forest(), own[0]) == Runtime::Make => {
@@ -202,10 +189,10 @@ pub(super) fn is_stable(context: &RuleContext<'_, '_>, index: u32) -> bool {
 
 /// Returns the edits of Python lines that pass plain commands to a shell.
 fn python_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
-    let lines = grouped(launches, |index| {
-        let (_, line) = program_line(context, index).filter(|(language, _)| *language == Language::Python)?;
-        Some((line, context.launch(index).execs.first().and_then(command_of)?.to_vec()))
-    });
+    let lines = grouped(launches.iter().filter_map(|index| {
+        let (_, line) = program_line(context, *index).filter(|(language, _)| *language == Language::Python)?;
+        Some((line, context.launch(*index).execs.first().and_then(command_of)?.to_vec()))
+    }));
     let plain =
         lines.into_iter().filter(|(_, commands)| commands.iter().all(|command| need_of(command) == Need::Nothing));
     let rewrite = |commands: Vec<Vec<u8>>| Rewrite::Python(PythonRewrite { commands: commands.into_iter().collect() });

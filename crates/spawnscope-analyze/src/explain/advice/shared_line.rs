@@ -58,10 +58,6 @@ impl SharedLine {
         self.words.iter().map(Option::as_deref)
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.words.len()
-    }
-
     /// Returns what the words that differ are called.
     pub(super) fn input(&self) -> &'static str {
         if self.are_files { "file" } else { "item" }

@@ -28,11 +28,12 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     groups.map(|(parent, all)| finding(context, parent, all)).collect()
 }
 
-/// Whether a launch goes through a shell that its parent can leave out. `find` and `xargs` need the
-/// shell for redirections, directories and variables, because they have no options for these.
+/// Whether a launch goes through a shell that its parent can leave out. `find`, `xargs` and make
+/// need the shell for redirections, directories and variables: they have no options for these.
 pub(in crate::explain::advice) fn is_needless(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    let is_per_file = has_property(context.launch(index).birth_command.name, "per-item");
-    needless_shell(context.forest(), index).is_some() && !(is_per_file && count_with_syntax(context, &[index]) > 0)
+    let has_no_options = has_property(context.launch(index).birth_command.name, "per-item")
+        || Runtime::of_parent(context.forest(), index) == Runtime::Make;
+    needless_shell(context.forest(), index).is_some() && !(has_no_options && count_with_syntax(context, &[index]) > 0)
 }
 
 /// Returns how many of the launches use shell syntax that the caller must replace.

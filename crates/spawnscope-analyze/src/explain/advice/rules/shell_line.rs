@@ -96,7 +96,11 @@ fn finding(context: &RuleContext<'_, '_>, all: Vec<u32>) -> Option<Finding> {
     let names: Vec<String> = programs(context, &all).into_iter().map(name).collect();
     let place = context.sites.call_site_of(first as usize).map(|site| name(&site.short_label())).unwrap_or_default();
     let fix = builtin::fix_of(context, &all);
-    let general = if fix.is_empty() { general(context, &all) } else { Vec::new() };
+    let mut others = all.clone();
+    let own = context.by_program(&all).into_values().filter(|own| !builtin::fix_of(context, own).is_empty());
+    own.for_each(|own| others.retain(|index| own.binary_search(index).is_err()));
+    let general = general(context, &others);
+    let general = general.into_iter().skip(usize::from(!fix.is_empty()));
     let tops = tops(context, &all);
     let spent = time(context.spent_on(&tops));
     let changes = vec![AppliedChange { change: Change::Remove, launches: tops }];

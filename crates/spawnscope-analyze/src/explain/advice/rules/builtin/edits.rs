@@ -89,6 +89,20 @@ mod tests {
     }
 
     #[test]
+    fn the_text_that_matches_is_in_a_variable() {
+        let code = |option: &str, pattern: &str| {
+            let arguments = vec![option.to_owned(), pattern.to_owned()];
+            let dialect = Dialect::Bash;
+            let call = Call { program: "grep".to_owned(), arguments, dialect, is_fed: true, is_captured: true };
+            let mut rows = TABLE[&b"grep"[..]].iter().filter(|row| row.matches(&call));
+            rows.find_map(|row| row.substitute(&call)).map(|found| (found.after, found.exact.is_some()))
+        };
+        let expected = "y='[0-9]{8}'; [[ $x =~ $y ]]; y=${BASH_REMATCH[0]}".to_owned();
+        assert_eq!(code("-oE", "[0-9]{8}"), Some((expected, false)));
+        assert_eq!(code("-o", "[0-9]{8}"), None);
+    }
+
+    #[test]
     fn the_slash_at_the_end_of_a_directory_is_no_part_of_its_name() {
         let make = "mkdir -p -- 'a b/in' '-x/in' 'n\nl/in' v1.d/in\n";
         for (program, recorded, expected) in [

@@ -97,7 +97,7 @@ pub(super) fn awk(call: &Call) -> Option<Substitute> {
     };
     let body = program.trim().strip_prefix('{')?.strip_suffix('}')?;
     let field = body.trim().trim_end_matches(';').strip_prefix("print")?.trim();
-    let number = field.strip_prefix('$').and_then(|field| field.parse().ok()).filter(|field| (1..10).contains(field));
+    let number = field.strip_prefix('$').and_then(|field| field.parse().ok()).filter(|field| (1..=20).contains(field));
     if let Some(separator) = separator {
         let pattern = escape_pattern(separator);
         let form = match number {
@@ -114,6 +114,7 @@ pub(super) fn awk(call: &Call) -> Option<Substitute> {
         return Some(Substitute::of_filter(call, form, ExactFor::Line, &[IFS_LIMIT]));
     }
     // The parameters of the script may be needed.
+    let field = if field > 9 { format!("{{{field}}}") } else { field.to_string() };
     let form = Form::Statement(format!("set -f; set -- {{x}}; set +f; {{y}}=${field}"));
     let limits = &[IFS_LIMIT, "`set` overwrites `$1`, `$2`, ..."];
     Some(Substitute { exact: None, ..Substitute::of_filter(call, form, ExactFor::Line, limits) })
@@ -129,7 +130,12 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
         letters.contains('q') && letters.chars().all(|letter| matches!(letter, 'q' | 'F' | 'E' | 's'))
     });
     let is_option = words.len() == 2 && pattern.starts_with('-');
-    if !is_quiet || is_option || pattern.contains(['\'', '\n']) {
+    let is_known = !is_option && !pattern.contains(['\'', '\n']);
+    if is_known && call.is_bash() && matches!(options, "-o" | "-oE" | "-Eo") {
+        let is_extended = options.contains('E') || means_the_same_extended(pattern);
+        return is_extended.then(|| first_match(call, pattern));
+    }
+    if !is_quiet || !is_known {
         return None;
     }
     let is_fixed = options.contains('F') || is_literal(pattern);
@@ -148,6 +154,13 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
     let substitute = Substitute::of_filter(call, Form::Condition(test), exact_for, &[limit]);
     // Templates have braces, too.
     Some(Substitute { exact: substitute.exact.filter(|_| !pattern.contains(['{', '}'])), ..substitute })
+}
+
+/// Replaces a grep that prints what matches.
+fn first_match(call: &Call, pattern: &str) -> Substitute {
+    let form = Form::Statement(format!("{{y}}='{pattern}'; [[ {{x}} =~ ${{y}} ]]; {{y}}=${{BASH_REMATCH[0]}}"));
+    let limits = &["grep -o prints every match, `${BASH_REMATCH[0]}` is only the first one"];
+    Substitute { exact: None, ..Substitute::of_filter(call, form, ExactFor::Line, limits) }
 }
 
 /// Whether a regular expression can stand in `[[ =~ ]]` without quotes.

@@ -280,6 +280,7 @@ fn fix_of_unknown(context: &RuleContext<'_, '_>, finding: Finding, program: &str
     let exec = context.launch(all[0]).execs.last();
     let form = exec.and_then(|exec| items_form(command, exec, program_of_reader(context, all[0])));
     let takes_one = has_property(command, "one");
+    let runtime = Runtime::of_parent(context.forest(), all[0]);
     let differs = line.as_ref().is_some_and(|line| line.differing() > 0);
     let differs_in_options = differs && !takes_one && line.as_ref().is_some_and(|line| line.differs_in_options);
     let several = line.filter(|_| !takes_one).and_then(|line| line.with_all_inputs());
@@ -293,7 +294,9 @@ fn fix_of_unknown(context: &RuleContext<'_, '_>, finding: Finding, program: &str
     };
     let is_selection = several.as_ref().is_some_and(|line| line.contains(&format!("={INPUTS}"))) && case != "merge";
     let options = with_all_options(context, all);
+    let is_filter = runtime == Runtime::Shell && (has_property(command, "keeps-lines") || command == b"awk");
     let values = [
+        ("filter", if is_filter { "filter" } else { "" }),
         ("form", form.map_or("", |(form, ..)| form)),
         ("options", &options),
         ("several", several.as_deref().unwrap_or_default()),
@@ -319,10 +322,11 @@ fn of_pairs(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let line = shared_line(context, &all)?;
     let with = format!("{}={MAX_BATCH}", option("--batch", command, site.parent));
     let words: Vec<Option<&str>> = line.words().collect();
-    let options: Option<Vec<&[u8]>> =
-        words[1..words.len().saturating_sub(2).max(1)].iter().map(|word| Some((*word)?.as_bytes())).collect();
+    let dashes = words.iter().position(|word| *word == Some("--")).unwrap_or(words.len());
+    let end = dashes.min(words.len().saturating_sub(2)).max(1);
+    let options: Option<Vec<&[u8]>> = words[1..end].iter().map(|word| Some((*word)?.as_bytes())).collect();
     let process = options.and_then(|options| one_process(command, &options));
-    let options = line.text(1..line.len().saturating_sub(2)).filter(|options| !options.is_empty());
+    let options = line.text(1..end).filter(|options| !options.is_empty());
     let values = [
         ("process", process.as_deref().unwrap_or_default()),
         ("program", &name(command)),

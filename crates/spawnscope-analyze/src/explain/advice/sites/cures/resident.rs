@@ -84,13 +84,16 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     Some(open(if is_one_script || has_options { finding } else { finding.guessed() }))
 }
 
-/// Whether all launches of an interpreter run one script, which decides whether it takes several
-/// inputs. php itself checks only the first file of `php -l`.
+/// Whether all launches of an interpreter run one script or module, which decides whether it takes
+/// several inputs. php itself checks only the first file of `php -l`, and json.tool writes the
+/// second one.
 fn have_same_script(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let execs: Option<Vec<&Exec<'_>>> = all.iter().map(|index| context.launch(*index).execs.last()).collect();
     let Some(execs) = execs else { return false };
-    let script = execs[0].arguments().nth(1).filter(|argument| !argument.starts_with(b"-"));
-    execs[0].interpreter().is_some() || script.is_some() && execs.iter().all(|exec| exec.arguments().nth(1) == script)
+    let is_module = execs[0].arguments().nth(1).is_some_and(|word| matches!(word, b"-m" | b"-jar"));
+    let script = |exec: &Exec<'_>| exec.arguments().nth(1 + usize::from(is_module)).map(<[u8]>::to_vec);
+    let first = script(execs[0]).filter(|first| !first.starts_with(b"-") && first != b"json.tool");
+    execs[0].interpreter().is_some() || first.is_some() && execs.iter().all(|exec| script(exec) == first)
 }
 
 /// Returns the script of an interpreter: a file name, a module, or the option for inline text.
