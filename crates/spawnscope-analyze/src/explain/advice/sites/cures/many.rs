@@ -25,7 +25,7 @@ use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::patterns::subcommands;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
-use spawnscope_data::event::Nanos;
+use spawnscope_data::event::{Language, Nanos};
 
 /// Maximum number of items per launch. More would make the command line too long.
 const MAX_BATCH: u32 = 1000;
@@ -295,8 +295,10 @@ fn fix_of_unknown(context: &RuleContext<'_, '_>, finding: Finding, program: &str
     let is_selection = several.as_ref().is_some_and(|line| line.contains(&format!("={INPUTS}"))) && case != "merge";
     let options = with_all_options(context, all);
     let is_filter = runtime == Runtime::Shell && (has_property(command, "keeps-lines") || command == b"awk");
+    let is_in_recipe = context.sites.call_site_of(all[0] as usize).is_some_and(|site| site.language == Language::Make);
     let values = [
         ("filter", if is_filter { "filter" } else { "" }),
+        ("loop", if is_in_recipe { "" } else { "loop" }),
         ("form", form.map_or("", |(form, ..)| form)),
         ("options", &options),
         ("several", several.as_deref().unwrap_or_default()),
