@@ -5,7 +5,7 @@ use super::line_each::answers_each_line;
 use crate::explain::advice::phrases::name;
 use crate::model::launch::base_name;
 use crate::patterns::programs::has_property;
-use crate::patterns::script::{Kind, Part, Script, Simple, Word, names};
+use crate::patterns::script::{For, Kind, Part, Script, Simple, Word, names};
 
 /// Filters that print one line, whatever they read.
 const ONE_OF_ALL: &str = "cksum, head -1, head -n1, head -n 1, md5sum, sha1sum, sha256sum, sha384sum, sha512sum, tail -1, tail -n1, tail -n 1, \
@@ -25,7 +25,7 @@ fn is_line<'t>(script: &Script<'t>, word: &Word<'t>, known: &mut Vec<&'t [u8]>) 
         // The path of the script.
         Part::Variable { name: b"0", .. } => true,
         Part::Variable { name, .. } if name[0].is_ascii_digit() => is_parameter_line(script, word.range.start, known),
-        Part::Variable { name, .. } => is_variable_line(script, name, known),
+        Part::Variable { name, .. } => is_line_at(script, word, name, known),
         Part::Substitution { node, .. } => prints_one_line(script, *node, known),
         Part::Other { text, .. } => match text.strip_prefix(b"${") {
             Some(inside) => {
@@ -33,11 +33,45 @@ fn is_line<'t>(script: &Script<'t>, word: &Word<'t>, known: &mut Vec<&'t [u8]>) 
                 let is_removal =
                     matches!(inside.get(length), Some(b'#' | b'%' | b':' | b',' | b'^')) && !inside.contains(&b'$');
                 inside.starts_with(b"#")
-                    || length > 0 && is_removal && is_variable_line(script, &inside[..length], known)
+                    || length > 0 && is_removal && is_line_at(script, word, &inside[..length], known)
             }
             None => text.starts_with(b"$((") || matches!(*text, b"$#" | b"$?" | b"$$" | b"$!"),
         },
     })
+}
+
+fn is_line_at<'t>(script: &Script<'t>, word: &Word<'t>, name: &'t [u8], known: &mut Vec<&'t [u8]>) -> bool {
+    is_assigned_before(script, word.range.start, name, known) || is_variable_line(script, name, known)
+}
+
+/// Whether the last statement before a position that may set a variable always runs before it, and
+/// sets the variable to one line.
+fn is_assigned_before<'t>(script: &Script<'t>, at: usize, name: &'t [u8], known: &[&'t [u8]]) -> bool {
+    let is_list = |index: &usize| {
+        matches!(script.node(*index).kind, Kind::List { .. }) && script.node(*index).range.contains(&at)
+    };
+    let Some(innermost) = (0..script.len()).rfind(is_list) else { return false };
+    for each in std::iter::once(innermost).chain(script.ancestors(innermost)) {
+        match &script.node(each).kind {
+            Kind::For(of) if of.name == name => return has_lines(of),
+            Kind::For(_) | Kind::Loop { .. } | Kind::Function => return false,
+            Kind::List { .. } if script.may_set(&(script.node(each).range.start..at), name) => return false,
+            Kind::List { .. } => {}
+            _ => continue,
+        }
+        let parent = script.node(each).parent;
+        let mut before = (0..each).rev().filter(|other| script.node(*other).parent == parent);
+        if let Some(last) = before.find(|other| script.may_set(&script.node(*other).range, name)) {
+            let around = parent.map(|parent| script.node(parent));
+            let has_branches = around.is_some_and(|node| {
+                matches!(node.kind, Kind::Compound) && !script.source(&node.range).starts_with(b"{")
+            });
+            let assigned = script.command_of(last).and_then(|command| script.assigned(command));
+            let value = assigned.filter(|(variable, _)| *variable == name && !has_branches);
+            return value.is_some_and(|(_, value)| is_line(script, value, &mut known.to_vec()));
+        }
+    }
+    false
 }
 
 /// Whether everything that sets a variable sets it to one line.
@@ -57,11 +91,7 @@ fn is_variable_line<'t>(script: &Script<'t>, name: &'t [u8], known: &mut Vec<&'t
         }
         is_set = true;
         let is_line = match &node.kind {
-            // The words of a loop that are split have no newlines.
-            Kind::For(each) => {
-                each.name == name
-                    && each.words.iter().all(|word| word.literal().is_none_or(|text| !text.contains(&b'\n')))
-            }
+            Kind::For(each) => each.name == name && has_lines(each),
             Kind::Simple(simple) if simple.words.is_empty() => {
                 let own = simple.assignments.iter().filter(|assignment| assignment.name == name);
                 let mut values = own.map(|assignment| assignment.value.as_ref());
@@ -78,6 +108,17 @@ fn is_variable_line<'t>(script: &Script<'t>, name: &'t [u8], known: &mut Vec<&'t
         }
     }
     is_set
+}
+
+/// Whether each word of a loop is one line. Those that are split have no newlines.
+fn has_lines(each: &For<'_>) -> bool {
+    let is_quoted = |part: &Part<'_>| {
+        matches!(part, Part::Variable { is_quoted: true, .. } | Part::Substitution { is_quoted: true, .. })
+    };
+    each.words.iter().all(|word| match &word.parts[..] {
+        [only] if is_quoted(only) => false,
+        _ => word.literal().is_none_or(|text| !text.contains(&b'\n')),
+    })
 }
 
 /// Whether all parameters of the function around a position have one line, in all its calls.

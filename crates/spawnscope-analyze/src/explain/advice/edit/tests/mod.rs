@@ -186,6 +186,33 @@ fn a_filter_is_replaced_if_its_text_has_one_line() {
 }
 
 #[test]
+fn the_last_value_before_a_filter_is_the_one_that_counts() {
+    let cut = Calls::of("cut", &[&["-d:", "-f2"]], steps(Operand::Input, &["#*:", "%%:*"])).one_line();
+    let edit = |script: &str| cut.edit(1, &script.replace('@', "y=$(echo \"$x\" | cut -d: -f2)"));
+    for known in [
+        "x=$(cat f); . ./env; x=a:b; @",
+        "x=$(cat f); f() { x=a:b; [ -n \"$x\" ] && @; }",
+        "eval a; for z in *; do x=${z##*/}; if a; then @; fi; done",
+    ] {
+        assert!(edit(known).is_ok(), "{known}");
+    }
+    for unknown in [
+        "x=a; . ./env; @",
+        "x=a; x=$(cat f) && @",
+        "x=a; f() { x=$(cat f); }; f; @",
+        "if a; then x=b; else @; fi; x=$(cat f)",
+        "case $z in a) x=$(cat f);; b) x=b;; c) @;; esac",
+        "x=a; f() { @; }; x=$(cat f); f",
+        "x=a; for z in 1 2; do @; x=$(cat f); done",
+        "x=$(cat f); ( x=a ); @",
+        "x=$(cat f); x=a & @",
+        "for x in \"$z\"; do @; done",
+    ] {
+        assert!(edit(unknown).is_err(), "{unknown}");
+    }
+}
+
+#[test]
 fn templates_get_the_words_of_the_call() {
     let expr = Calls::of("expr", &[&["1", "+", "2"], &["3", "+", "2"]], word("$(({#1} + {#3}))"));
     expr.check(&[

@@ -34,6 +34,11 @@ fn zsh_computes_what_it_assigns() {
     let edited = zsh(&["./plain", ".c"], &["##*/", "%{2}"], &quoted).unwrap();
     assert_eq!(run("zsh", &edited).0, run("zsh", &quoted).0, "{edited}");
     zsh(&["./plain", ".c"], &["##*/", "%{2}"], &quoted.replace('"', "")).unwrap_err();
+    let mut lower = Calls::of("tr", &[&["A-Z", "a-z"]], Form::Captured("${(L):-{x}}".to_owned()));
+    lower.rewrite.dialect = Dialect::Zsh;
+    let filtered = "for f in ./* 'A  B' ''; do b=$(echo \"${f##*/}\" | tr A-Z a-z); print -r -- \"$b\"; done\n";
+    let edited = lower.edit(1, filtered).unwrap();
+    assert_eq!(run("zsh", &edited).0, run("zsh", filtered).0, "{edited}");
     zsh(&["./plain", "#c"], &["##*/", "%#c"], &script("b=$(basename $f \"#c\")")).unwrap_err();
 }
 
