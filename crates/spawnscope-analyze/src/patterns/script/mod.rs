@@ -208,7 +208,8 @@ impl<'t> Script<'t> {
                 let source = self.source(&node.range);
                 let is_arithmetic =
                     !source.starts_with(b"[[") || ARITHMETIC.iter().any(|test| contains(source, test.as_bytes()));
-                words.iter().any(|word| word.may_set(name) || is_arithmetic && self.names(word, name))
+                let has_match = name == b"BASH_REMATCH" && contains(source, b"=~");
+                has_match || words.iter().any(|word| word.may_set(name) || is_arithmetic && self.names(word, name))
             }
             Kind::Simple(simple) => {
                 let is_assigned = simple.assignments.iter().any(|assigned| {
@@ -252,8 +253,8 @@ impl<'t> Script<'t> {
     }
 }
 
-/// Tests of `[[ ]]` whose operands are arithmetic, and the variable that `=~` sets.
-const ARITHMETIC: Words = Words("-eq -ne -lt -le -gt -ge -v BASH_REMATCH");
+/// Tests of `[[ ]]` whose operands are arithmetic.
+const ARITHMETIC: Words = Words("-eq -ne -lt -le -gt -ge -v");
 /// Builtins that set the variables that their arguments name.
 const SETTERS: Words =
     Words("builtin command declare export getopts let local mapfile printf read readarray readonly typeset unset wait");

@@ -103,6 +103,8 @@ fn code_that_may_set_a_variable_is_found() {
         let script = Script::parse(text.as_bytes()).unwrap();
         assert_eq!(script.may_set(&(0..text.len()), b"x"), expected, "{text}");
     }
+    let text = b"[[ $x =~ y ]]";
+    assert!(Script::parse(text).unwrap().may_set(&(0..text.len()), b"BASH_REMATCH"));
     let text = b"f() { x=1; }\nf";
     assert!(Script::parse(text).unwrap().may_set(&(13..14), b"x"));
 }

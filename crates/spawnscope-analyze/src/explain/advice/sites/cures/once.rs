@@ -152,12 +152,15 @@ fn with_fix(context: &RuleContext<'_, '_>, finding: Finding, all: &[u32], are_se
 
 /// Returns the most frequent command lines, formatted as `1,234 x command line`.
 fn lines(context: &RuleContext<'_, '_>, questions: &BTreeMap<Question<'_>, Vec<u32>>) -> Vec<String> {
-    let mut questions: Vec<&Vec<u32>> = questions.values().collect();
-    questions.sort_by_key(|launches| (Reverse(launches.len()), launches[0]));
-    let lines = questions.iter().take(MAX_LINES).map(|launches| {
-        let words = context.example(launches).join(&b' ');
-        let line = abridged(&name(&words), MAX_CHARACTERS);
-        format!("{} x {line}", units::count(launches.len() as u64))
-    });
-    lines.collect()
+    // Their directories may differ.
+    let mut counts: BTreeMap<String, (Reverse<u64>, u32)> = BTreeMap::new();
+    for launches in questions.values() {
+        let line = abridged(&name(&context.example(launches).join(&b' ')), MAX_CHARACTERS);
+        let (Reverse(count), first) = counts.entry(line).or_insert((Reverse(0), launches[0]));
+        (*count, *first) = (*count + launches.len() as u64, launches[0].min(*first));
+    }
+    let mut lines: Vec<_> = counts.into_iter().collect();
+    lines.sort_by_key(|(_, order)| *order);
+    let lines = lines.into_iter().take(MAX_LINES);
+    lines.map(|(line, (Reverse(count), _))| format!("{} x {line}", units::count(count))).collect()
 }
