@@ -26,7 +26,7 @@ use spawnscope_data::event::Language;
 const MAX_FUNCTIONS: usize = 2;
 
 /// For the lines and programs of launches: the lines inside of their calls, the number of launches,
-/// and how to rewrite them.
+/// and the edits.
 type Rewrites<'g> = BTreeMap<(Key<'g>, &'g [u8]), (Vec<u32>, usize, LibraryRewrite)>;
 
 /// Adds the edits that make the changes of a finding.

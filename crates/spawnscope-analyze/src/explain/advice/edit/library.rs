@@ -206,13 +206,7 @@ impl LibraryRewrite {
         let [modules, template] = row.code(self.language);
         let code = self.filled(template, launch)?;
         let used = if is_python { self.in_python(row, launch, text, code)? } else { self.in_perl(row, launch, code)? };
-        let used = match condition {
-            Some(condition) if is_python => {
-                format!("({used} if {condition} else {})", name(&text[launch.range.clone()]))
-            }
-            Some(condition) => format!("({condition} ? {used} : {})", name(&text[launch.range.clone()])),
-            None => used,
-        };
+        let used = self.chosen(text, launch, &used, condition);
         let others = [("os.path.", "os"), ("sys.stderr", "sys")].into_iter();
         let others = others.filter(|(part, _)| is_python && used.contains(part)).map(|(_, module)| module);
         let mut splices = Vec::new();
@@ -221,6 +215,19 @@ impl LibraryRewrite {
         }
         splices.push(splice(launch.range.clone(), used));
         Ok(limited(splices, self.limit(row, &pattern).as_slice()))
+    }
+
+    /// Returns the expression that uses the library where this answers as the program does.
+    fn chosen(&self, text: &[u8], launch: &FoundLaunch, used: &str, condition: Option<String>) -> String {
+        let call = name(&text[launch.range.clone()]);
+        if self.language == Language::Python {
+            return condition
+                .map_or_else(|| used.to_owned(), |condition| format!("({used} if {condition} else {call})"));
+        }
+        let used = condition.map_or_else(|| used.to_owned(), |condition| format!("({condition} ? {used} : {call})"));
+        // `print (...), "x"` would print only what is in the parentheses.
+        let follows_word = text[..launch.range.start].trim_ascii_end().last().is_some_and(u8::is_ascii_alphanumeric);
+        if follows_word && used.starts_with('(') { format!("+{used}") } else { used }
     }
 
     /// Refuses an edit after which failures are handled in another way.

@@ -45,7 +45,8 @@ fn count_with_syntax(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
     with_syntax.count()
 }
 
-fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Finding {
+/// Returns what to do about launches through shells.
+pub(in crate::explain::advice) fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Finding {
     let runtime = Runtime::of_parent(context.forest(), all[0]);
     let with_syntax = count_with_syntax(context, &all);
     let evidence = format!(

@@ -212,7 +212,8 @@ fn functions_answer_as_programs_do() {
         check(Language::Python, program, arguments, &in_python(program, arguments, &python.join("\n        ")));
         if program != "which" {
             let perl = "my $x = `COMMAND`; chomp $x; print \"[$x]\\n\";\n    my $y = qx{COMMAND};\n    print $y;";
-            check(Language::Perl, program, arguments, &in_perl(program, arguments, perl));
+            let perl = perl.to_owned() + if program == "cat" { "" } else { "\n    print `COMMAND`, \"x\\n\";" };
+            check(Language::Perl, program, arguments, &in_perl(program, arguments, &perl));
         }
     }
 }

@@ -14,7 +14,9 @@ use super::{Cure, Site, holders};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edit::to_launches;
 use crate::explain::advice::finding::{Finding, OneCall};
+use crate::explain::advice::functions::functions;
 use crate::explain::advice::phrases::{name, times};
+use crate::explain::advice::rules::needless_shell;
 use crate::explain::advice::selection::options;
 use crate::explain::advice::shared_line::{SharedLine, first_written};
 use crate::model::launch::NOT_FOUND;
@@ -40,7 +42,7 @@ pub(in crate::explain::advice) const IDS: [&str; 7] = [NOT_AT_ALL, LOCK, ONCE, I
 type CureOf = fn(&RuleContext<'_, '_>, &Site<'_>) -> Option<Cure>;
 
 /// Cures of several launches.
-const ALL: [CureOf; 9] = [
+const ALL: [CureOf; 10] = [
     parallel::waiting_for_lock,
     once::cure,
     resident::cure,
@@ -49,6 +51,7 @@ const ALL: [CureOf; 9] = [
     many::in_one_wrapper,
     in_language::cure,
     shell_lines::cure,
+    without_shell,
     parallel::cure,
 ];
 
@@ -86,6 +89,17 @@ fn not_at_all(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
         .evidence("each ended with status 127, which shells use for programs that they do not find")
         .recipe(NOT_AT_ALL, &[], &[]);
     Some(removing(context, finding, site.launches.clone()))
+}
+
+/// Returns how Python does without the shells around programs of which it has functions. An edit
+/// may be possible even if the function cannot replace this call. About other programs, the rule
+/// `needless-shell` has the same advice.
+fn without_shell(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+    let shells: Option<Vec<u32>> =
+        site.launches.iter().map(|launch| shell_between(context.forest(), *launch)).collect();
+    let is_python = Runtime::of_parent(context.forest(), site.launches[0]) == Runtime::Python;
+    let has_function = is_python && functions(context, site.launches[0]).is_some();
+    Some(certain(needless_shell::finding(context, site.parent, shells.filter(|_| has_function)?)))
 }
 
 /// Whether a site launches command lines of a language other than the shell and make.
