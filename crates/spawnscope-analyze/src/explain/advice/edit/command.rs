@@ -57,6 +57,8 @@ pub(super) struct FoundLaunch {
     pub(super) usage: Usage,
     /// Whether the value is one that is not a list.
     pub(super) is_scalar: bool,
+    /// Whether the program gets bytes, which it may decode itself.
+    pub(super) is_bytes: bool,
 }
 
 impl CommandWord {

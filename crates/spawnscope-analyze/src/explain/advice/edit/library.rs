@@ -199,6 +199,8 @@ impl LibraryRewrite {
         if !pattern.iter().zip(arguments).all(is_fixed) {
             return refuse("the options of the program are not written in this line");
         }
+        // Python translates the ends of lines in text.
+        refuse_if(row.kind == "text" && launch.is_bytes, "the program decodes the output itself")?;
         let condition = self.condition(row, &pattern, launch)?;
         if condition.is_none() {
             self.check_failures(row, launch, text)?;

@@ -96,7 +96,7 @@ fn quoted(text: &[u8], at: usize, is_word: bool) -> Option<FoundLaunch> {
     let before = text[line_start(text, at)..at].trim_ascii_end().strip_suffix(b"=");
     let variable = before.and_then(|before| before.trim_ascii_end().rsplit(u8::is_ascii_whitespace).next());
     let is_scalar = variable.is_some_and(|variable| variable.starts_with(b"$"));
-    Some(FoundLaunch { range, command, usage: Usage::Text, is_scalar })
+    Some(FoundLaunch { range, command, usage: Usage::Text, is_scalar, is_bytes: false })
 }
 
 /// Returns a launch by `system`.
@@ -129,7 +129,7 @@ fn system(text: &[u8], at: usize, is_word: bool) -> Option<FoundLaunch> {
             [&b";"[..], b"}", b"if ", b"unless ", b"for ", b"foreach "].iter().any(|end| after.starts_with(end));
         (is_statement && is_end).then_some(Usage::Ignored)?
     };
-    Some(FoundLaunch { range: at..end, command, usage, is_scalar: true })
+    Some(FoundLaunch { range: at..end, command, usage, is_scalar: true, is_bytes: false })
 }
 
 /// Returns where the bracket that opens at a position closes.

@@ -84,7 +84,8 @@ pub(super) fn launches(text: &[u8], line: u32) -> Result<Vec<FoundLaunch>, EditR
         let after = text[call.range.end..].strip_prefix(launched.suffix)?;
         let (length, usage) = conversions(after, launched.usage);
         let range = call.range.start..call.range.end + launched.suffix.len() + length;
-        Some(FoundLaunch { range, command: launched.command, usage, is_scalar: true })
+        let is_bytes = launched.is_bytes;
+        Some(FoundLaunch { range, command: launched.command, usage, is_scalar: true, is_bytes })
     });
     Ok(found.collect())
 }
@@ -102,6 +103,7 @@ pub(super) struct Launched {
     pub(super) command: CommandCall,
     pub(super) suffix: &'static [u8],
     pub(super) usage: Usage,
+    pub(super) is_bytes: bool,
 }
 
 /// Returns what a call launches, perhaps by a function of the program. `None` if its command or the
@@ -151,7 +153,12 @@ fn directly_launched(text: &[u8], call: &Call<'_>, is_statement: bool) -> Option
     options.iter().all(is_plain).then_some(())?;
     let command = command(&text[first.clone()])?;
     let is_list = text[first.start] == b'[';
-    (is_list || has_shell || command.words.len() == 1).then_some(Launched { command, suffix, usage })
+    (is_list || has_shell || command.words.len() == 1).then_some(Launched {
+        command,
+        suffix,
+        usage,
+        is_bytes: usage == Usage::Bytes,
+    })
 }
 
 /// Returns the command of a call: a list, or a string.

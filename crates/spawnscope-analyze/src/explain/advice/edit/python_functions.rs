@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::command::{CommandWord, FoundLaunch, Usage};
 use super::python::{Call, Launched, conversions, identifier_length, import, launched, names_in_code, string_end};
-use super::{EditRefusal, Splice, refuse_if, splice};
+use super::{EditRefusal, Splice, line_start, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 
 /// Returns what a call of a function of the program launches.
@@ -22,6 +22,8 @@ pub(super) fn by_function(
     let mut definitions =
         all.iter().filter(|other| other.function == name && text[..other.range.start].ends_with(b"def "));
     let definition = definitions.next().filter(|_| definitions.next().is_none())?;
+    let is_method = definition.arguments.first().is_some_and(|first| &text[first.clone()] == b"self");
+    (is_method == (name != call.function) && !is_decorated(text, definition)).then_some(())?;
     let parameter = parameter(text, definition)?;
     let body = body(text, definition.range.end)?;
     let is_inner = |inner: &&Call<'_>| {
@@ -38,6 +40,12 @@ pub(super) fn by_function(
     let usage = result(text, body.clone(), inner, &launched).filter(|_| found.next().is_none())?;
     let is_same = matches!(usage, Usage::Checked | Usage::Ignored) == is_statement;
     is_same.then_some(Launched { suffix: b"", usage, ..launched })
+}
+
+/// Whether a decorator may change what a function does.
+fn is_decorated(text: &[u8], definition: &Call<'_>) -> bool {
+    let above = text[..line_start(text, definition.range.start)].trim_ascii_end();
+    above[line_start(above, above.len())..].trim_ascii_start().starts_with(b"@")
 }
 
 /// Returns the first parameter of a function, if it is the only one without a default value.

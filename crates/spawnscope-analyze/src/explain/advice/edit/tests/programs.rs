@@ -228,6 +228,8 @@ const FUNCTIONS: [&str; 4] = [
 
 #[test]
 fn functions_that_launch_are_read() {
+    let bytes = "import subprocess\nx = subprocess.check_output(['cat', f]).decode()\n";
+    edit(Language::Python, "cat", &["f"], 2, bytes, Otherwise::Nothing).expect_err("ends of lines");
     let call = "try:\n            print(repr(ask(COMMAND)))\n        except RuntimeError:\n            print('failed')";
     let program = |function: &str, source: String| source.replace("def main", &format!("{function}\ndef main"));
     for function in FUNCTIONS {
@@ -243,6 +245,8 @@ fn functions_that_launch_are_read() {
         "def ask(cmd):\n    return subprocess.check_output(cmd, shell=True, cwd='/')\n",
         "def ask(cmd, other):\n    return os.popen(cmd).read()\n",
         "def ask(cmd): return os.popen(cmd).read()\n",
+        "def ask(self, cmd):\n    return os.popen(cmd).read()\n",
+        "@twice\ndef ask(cmd):\n    return os.popen(cmd).read()\n",
         "def ask(cmd):\n    for i in range(2):\n        out = os.popen(cmd).read()\n    return out\n",
         "def ask(cmd):\n    return os.popen(cmd).read()\ndef ask(cmd):\n    pass\n",
     ] {
