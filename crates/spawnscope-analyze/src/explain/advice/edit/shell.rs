@@ -91,7 +91,9 @@ impl ShellRewrite {
                 let limits = of_stages.iter().flat_map(|splice| &splice.limits).copied().collect();
                 return Ok(vec![Splice { limits, ..difference(text, &spliced(&separated, &of_stages)) }]);
             }
-            splices.extend(limited(call.splices()?, &[self.code.form.limits(), &self.code.limits].concat()));
+            let mut limits = [self.code.form.limits(), &self.code.limits].concat();
+            limits.extend(stages::is_split(&call).then_some(stages::SPLIT_LIMIT));
+            splices.extend(limited(call.splices()?, &limits));
         }
         let is_escaped = |splice: &Splice| splice.text.contains(&b'\\') && is_in_backquotes(&script, &splice.range);
         if splices.iter().any(is_escaped) { refuse("the call is within backquotes") } else { Ok(splices) }

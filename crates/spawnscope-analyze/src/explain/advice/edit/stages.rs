@@ -9,6 +9,7 @@ use super::{EditRefusal, Form, NewCode, ShellRewrite, Splice, limited, refuse, r
 use crate::explain::advice::phrases::name;
 use crate::patterns::programs::has_property;
 use crate::patterns::script::{Part, Redirection, Simple, Word, names};
+use crate::patterns::shells::Dialect;
 
 /// Leaves out the `cat` or `wc` of a pipeline.
 pub(super) fn without_stage(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
@@ -91,6 +92,17 @@ pub(super) fn fed_word<'s, 't>(feeder: &'s Simple<'t>) -> Option<&'s Word<'t>> {
         }
         _ => None,
     }
+}
+
+/// What changes if the text of a call was not quoted.
+pub(super) const SPLIT_LIMIT: &str =
+    "`echo $x` without quotes joins words with single blanks and expands patterns, unlike the replacement";
+
+/// Whether `echo $x` without quotes feeds the call.
+pub(super) fn is_split(call: &FoundCall<'_, '_>) -> bool {
+    let is_split = |part: &Part<'_>| matches!(part, Part::Variable { is_quoted: false, .. });
+    let is_fed = call.pipeline.len() > 1 && call.form.has_input() && call.rewrite.dialect != Dialect::Zsh;
+    is_fed && call.fed.is_some_and(|word| word.parts.iter().any(is_split))
 }
 
 /// Returns where a command is that prints one result, with the text that it reads.
