@@ -130,22 +130,7 @@ fn directly_launched(text: &[u8], call: &Call<'_>, is_statement: bool) -> Option
     };
     let is_of_os = matches!(function, b"os.system" | b"os.popen");
     let has_shell = is_of_os || function == b"getoutput" || has(Words("shell=True"));
-    let is_text = has(Words("text=True universal_newlines=True encoding=\"utf-8\" encoding='utf-8'"));
-    let captures = has(Words("capture_output=True stdout=PIPE stdout=subprocess.PIPE"));
-    let printed = if is_text { Usage::Text } else { Usage::Bytes };
-    let (suffix, usage) = match function {
-        b"run" if captures => (&b".stdout"[..], printed),
-        b"Popen" if captures => (&b".communicate()[0]"[..], printed),
-        b"check_output" => (&b""[..], printed),
-        b"os.popen" => (&b".read()"[..], Usage::Text),
-        b"getoutput" => (&b""[..], Usage::Line),
-        b"run" | b"check_call" if is_statement => (
-            &b""[..],
-            if function == b"check_call" || has(Words("check=True")) { Usage::Checked } else { Usage::Ignored },
-        ),
-        b"call" | b"os.system" if is_statement => (&b""[..], Usage::Ignored),
-        _ => return None,
-    };
+    let (suffix, usage) = taken(function, &has, is_statement)?;
     let is_read = !matches!(usage, Usage::Checked | Usage::Ignored);
     let is_plain = |option: &Vec<u8>| {
         OPTIONS.contains(option) || is_read && OPTIONS_FOR_FAILURES.iter().any(|begin| option.starts_with(begin))
@@ -158,6 +143,26 @@ fn directly_launched(text: &[u8], call: &Call<'_>, is_statement: bool) -> Option
         suffix,
         usage,
         is_bytes: usage == Usage::Bytes,
+    })
+}
+
+/// Returns what follows a call of a function to take the output, and how that is used.
+fn taken(function: &[u8], has: &dyn Fn(Words) -> bool, is_statement: bool) -> Option<(&'static [u8], Usage)> {
+    let is_text = has(Words("text=True universal_newlines=True encoding=\"utf-8\" encoding='utf-8'"));
+    let captures = has(Words("capture_output=True stdout=PIPE stdout=subprocess.PIPE"));
+    let printed = if is_text { Usage::Text } else { Usage::Bytes };
+    Some(match function {
+        b"run" if captures => (&b".stdout"[..], printed),
+        b"Popen" if captures => (&b".communicate()[0]"[..], printed),
+        b"check_output" => (&b""[..], printed),
+        b"os.popen" => (&b".read()"[..], Usage::Text),
+        b"getoutput" => (&b""[..], Usage::Line),
+        b"run" | b"check_call" if is_statement => (
+            &b""[..],
+            if function == b"check_call" || has(Words("check=True")) { Usage::Checked } else { Usage::Ignored },
+        ),
+        b"call" | b"os.system" if is_statement => (&b""[..], Usage::Ignored),
+        _ => return None,
     })
 }
 
