@@ -206,7 +206,7 @@ fn library_edits(context: &RuleContext<'_, '_>, launches: &[u32], is_question: b
     let all: Vec<u32> = launches.iter().filter_map(|index| program_in_shell(context, *index)).collect();
     let mut directories = all.iter().map(|index| context.launch(*index).execs.last().and_then(Exec::cwd));
     let first = directories.next();
-    // In another directory, the answer may be another one.
+    // In another directory, the answer may differ.
     let is_question = is_question && directories.all(|directory| Some(directory) == first);
     let mut rewrites = Rewrites::new();
     for index in all {

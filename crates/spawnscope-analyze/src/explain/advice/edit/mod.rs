@@ -66,7 +66,7 @@ pub struct Edit {
     pub line: u32,
     /// The lines of functions that this line calls, of which this edit makes others needless.
     pub(super) instead_of: Vec<u32>,
-    /// How many of the finding's launches it is about. 0 for all.
+    /// How many of the finding's launches it is about; 0: all.
     pub launches: u32,
     /// How to rewrite the file, or why the recording shows that it must not be rewritten.
     pub(super) rewrite: Result<Rewrite, EditRefusal>,

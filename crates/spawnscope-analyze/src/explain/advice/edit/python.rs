@@ -95,7 +95,7 @@ const OPTIONS: Words = Words(
     "capture_output=True check=False check=True encoding=\"utf-8\" encoding='utf-8' shell=False shell=True stdout=PIPE stdout=subprocess.PIPE text=True
      universal_newlines=True",
 );
-/// Begin arguments that do not matter for a program that succeeds and prints no errors.
+/// How arguments begin that do not matter if the program succeeds and prints no errors.
 const OPTIONS_FOR_FAILURES: [&[u8]; 3] = [b"stderr=", b"timeout=", b"check="];
 
 /// What a call launches, and what follows the call to take the output.

@@ -31,7 +31,7 @@ pub(super) fn by_function(
         body.start <= inner.range.start && inner.range.end <= body.end && first == Some(parameter)
     };
     let mut found = all.iter().filter(is_inner).filter_map(|inner| {
-        // What the function passes on from its caller is nothing.
+        // The call passes only the command, so `**options` is empty.
         let options = inner.arguments[1..].iter().filter(|option| !text[(*option).clone()].starts_with(b"**"));
         let arguments = [command].into_iter().chain(options).cloned().collect();
         Some((inner, launched(text, all, &Call { arguments, ..inner.clone() }, is_statement, functions)?))
