@@ -30,7 +30,7 @@ const GUESSED: f64 = 0.15;
 /// A fix is minor if it saves less than this part of what depends on the launches.
 const MINOR: f64 = 0.25;
 /// A fix of a phase, such as of the copy of a large parent, needs this part.
-const GUESSED_OF_PHASE: f64 = 0.5;
+const GUESSED_OF_PHASE: f64 = 0.4;
 /// Findings that save less than this share of the wall come after all larger ones.
 pub(super) const SMALL_SHARE: f64 = 0.02;
 /// A fix that is simple at one line is not so at more than these.
