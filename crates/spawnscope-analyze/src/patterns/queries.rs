@@ -7,7 +7,9 @@ use super::words::Words;
 use crate::model::launch::{Exec, base_name};
 
 /// Options that make any program print something about itself.
-const ABOUT_ITSELF: Words = Words("--version -V -v -version --help -vV -dumpmachine -dumpversion --print-architecture");
+const ABOUT_ITSELF: Words = Words("--version -version --help -vV -dumpmachine -dumpversion --print-architecture");
+/// Options that make many programs do so. Those that read an input mean something else: `sort -V`.
+const MOSTLY_ABOUT_ITSELF: Words = Words("-V -v");
 /// Subcommands of git that only read the repository and its files.
 pub(crate) const GIT_READS: Words =
     Words("cat-file diff diff-tree log ls-files ls-tree merge-base name-rev rev-list rev-parse show");
@@ -89,5 +91,6 @@ fn names_instant(exec: &Exec<'_>) -> bool {
 fn is_about_itself(exec: &Exec<'_>) -> bool {
     let mut arguments = exec.arguments().skip(1);
     let argument = arguments.next().filter(|_| arguments.next().is_none());
-    argument.is_some_and(|argument| ABOUT_ITSELF.contains(argument))
+    let reads = ["changing", "filter", "reads"].iter().any(|property| has_property(base_name(exec.path()), property));
+    argument.is_some_and(|option| ABOUT_ITSELF.contains(option) || !reads && MOSTLY_ABOUT_ITSELF.contains(option))
 }
