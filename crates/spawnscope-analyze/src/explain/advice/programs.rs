@@ -80,9 +80,9 @@ pub(super) fn joins(program: &[u8], arguments: &[&[u8]]) -> bool {
 pub(super) enum Together {
     /// One filter prints assignments in the syntax of the shell.
     Jq,
-    /// One format with several lines.
-    Format(&'static str),
-    /// Several options.
+    /// One format with several lines. With the prefixes of formats, and what ends a line in them.
+    Formats(&'static [&'static str], &'static str),
+    /// One format, or several options.
     Options,
 }
 
@@ -90,7 +90,8 @@ impl Together {
     pub(super) fn of(program: &[u8]) -> Option<Together> {
         match program {
             b"jq" => Some(Together::Jq),
-            b"date" => Some(Together::Format("+")),
+            b"date" => Some(Together::Formats(&["+"], "%n")),
+            b"stat" => Some(Together::Formats(&["--format=", "-c", ""], "\n")),
             b"git" => Some(Together::Options),
             _ => None,
         }
@@ -121,11 +122,11 @@ impl Together {
             }
             // A variable may have a format of several lines.
             _ if is_expanded => None,
-            Together::Format(prefix) => lines(&texts, prefix).and_then(quoted),
+            Together::Formats(prefixes, end) => lines(&texts, prefixes, end).and_then(quoted),
             Together::Options => {
                 const ANSWERS: Words =
                     Words("--absolute-git-dir --git-common-dir --git-dir --is-inside-work-tree --show-toplevel");
-                match ["--format=", "--pretty=format:"].into_iter().find_map(|prefix| lines(&texts, prefix)) {
+                match lines(&texts, &["--format=", "--pretty=format:"], "%n") {
                     Some(format) => quoted(format),
                     None => texts.iter().all(|text| ANSWERS.contains(text.as_bytes())).then(|| texts.join(" ")),
                 }
@@ -134,14 +135,17 @@ impl Together {
     }
 }
 
-/// Joins formats that begin with a prefix. `None` unless each prints one line.
-fn lines(formats: &[&str], prefix: &str) -> Option<String> {
-    /// Formats of git and date that print several lines, or none.
+/// Joins formats that all begin with one of these prefixes. `None` unless each prints one line.
+fn lines(formats: &[&str], prefixes: &[&str], end: &str) -> Option<String> {
+    /// Formats that print several lines, or none.
     const NOT_ONE_LINE: [&str; 5] = ["%b", "%B", "%N", "%n", "%GG"];
-    let formats: Vec<&str> = formats.iter().map(|text| text.strip_prefix(prefix)).collect::<Option<_>>()?;
-    let is_line =
-        |format: &&str| !format.contains('\n') && !NOT_ONE_LINE.iter().any(|several| format.contains(several));
-    formats.iter().all(is_line).then(|| format!("{prefix}{}", formats.join("%n")))
+    let is_line = |format: &&str| {
+        format.contains('%') && !format.contains('\n') && !NOT_ONE_LINE.iter().any(|several| format.contains(several))
+    };
+    prefixes.iter().find_map(|prefix| {
+        let formats: Vec<&str> = formats.iter().map(|text| text.strip_prefix(prefix)).collect::<Option<_>>()?;
+        formats.iter().all(is_line).then(|| format!("{prefix}{}", formats.join(end)))
+    })
 }
 
 /// Whether the launch of a program is its purpose.

@@ -51,7 +51,7 @@ pub(super) fn together(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
     let command = format!("{}{}{joined}{}", name(first.feeder), name(before), name(after));
     let answers = unused_variable(script, &format!("{}_answers", call.program()));
     let last = script.node(run[run.len() - 1].list).range.end;
-    let is_end = line_end(script.text, last) == last && !command.contains('\n');
+    let is_end = line_end(script.text, last) == last && ![before, after].iter().any(|part| part.contains(&b'\n'));
     // A here-document begins on the next line.
     refuse_if(way != Together::Jq && !is_end, "the line goes on after the answer")?;
     let text = assignments(way, &command, &variables(&run), &answers);

@@ -428,6 +428,10 @@ fn one_call_answers_several_questions() {
     check(BOTH, "date", &["-u", "-d", "@0", "+%Y %m"], Form::Together, script, expected);
     let fails = script.replace("86400", "none 1");
     check(BOTH, "date", &["-u", "-d", "@0", "+%Y %m"], Form::Together, &fails, "<<END\n");
+    let files =
+        "for f in * none; do\n  s=$(stat -c %s \"$f\")\n  t=$(stat -c '%F %a' \"$f\")\n  echo \"$f $s $t\"\ndone\n";
+    check(BOTH, "stat", &["-c", "%s", "x.c"], Form::Together, files, "stat -c '%s\n%F %a' \"$f\" && echo .)");
+    Calls::of("stat", &[&["-c", "%n", "x.c"]], Form::Together).edit(2, &files.replace("%s", "%n")).unwrap_err();
 }
 
 #[test]
