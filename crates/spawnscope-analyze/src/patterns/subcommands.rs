@@ -33,6 +33,16 @@ pub(crate) fn subcommand_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     first
 }
 
+/// Where a subcommand works: the directory, and the options before it, such as `-C REPOSITORY` or
+/// `--context CLUSTER`.
+type Place<'a> = (Option<&'a [u8]>, Vec<&'a [u8]>);
+
+/// Returns where a subcommand works. `None` for programs without subcommands.
+pub(crate) fn place_of<'a>(exec: &Exec<'a>) -> Option<Place<'a>> {
+    let subcommand = subcommand_of(exec)?;
+    Some((exec.cwd(), exec.arguments().skip(1).take_while(|argument| *argument != subcommand).collect()))
+}
+
 /// Formats a program with its subcommand, as it is typed.
 pub(crate) fn label(program: &[u8], subcommand: &[u8]) -> Vec<u8> {
     let option: &[u8] = if is_version_of(program, b"python") { b" -m " } else { b" " };

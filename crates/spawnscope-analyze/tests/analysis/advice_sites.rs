@@ -313,19 +313,36 @@ fn a_fix_with_an_edit_comes_before_one_that_was_taken_back() {
     assert!(!first.finding.edits.is_empty() && !fix_of(first).contains("its own input"), "{found:?}");
 }
 
-#[test]
-fn different_options_for_the_same_file_are_one_question() {
+/// Records two lines that ask in turn, and returns all fixes.
+fn fixes_of_two_lines(words: impl Fn(u64, &str) -> Vec<String>, options: [&str; 2]) -> Vec<String> {
     let mut serial = Serial::with_command(BASH[0], BASH);
     for number in 0..2 * COUNT {
-        let option = if number % 2 == 0 { "-subject" } else { "-enddate" };
-        let words = ["openssl", "x509", "-in", &format!("c{}", number / 2), "-noout", option];
-        let launch = serial.launch_waiting(&LONG, Some(("/usr/bin/openssl", &words)), READ);
+        let words = words(number / 2, options[(number % 2) as usize]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let launch = serial.launch_waiting(&LONG, Some((&format!("/usr/bin/{}", words[0]), &words)), READ);
         let line = serial.builder.line(Language::Bash, "x.sh", 2 + (number % 2) as u32, "");
         serial.builder.set_call_chain(launch, &[line]);
     }
     let found = advices(&serial.finish());
-    let mut fixes = found.worth.into_iter().flat_map(Advice::separated).map(|advice| fix_of(&advice));
+    found.worth.into_iter().flat_map(Advice::separated).map(|advice| fix_of(&advice)).collect()
+}
+
+#[test]
+fn different_options_for_the_same_file_are_one_question() {
+    let words = |number, option: &str| {
+        let file = format!("c{number}");
+        ["openssl", "x509", "-in", &file, "-noout", option].map(str::to_owned).to_vec()
+    };
     let both =
         "ask both at once, if openssl takes these options together:\n  openssl x509 -in c0 -noout -subject -enddate";
-    assert!(fixes.any(|fix| fix.starts_with(both)));
+    assert!(fixes_of_two_lines(words, ["-subject", "-enddate"]).iter().any(|fix| fix.starts_with(both)));
+}
+
+#[test]
+fn questions_about_another_repository_are_no_list() {
+    let words = |number, question: &str| format!("git -C r{number} {question}").split(' ').map(str::to_owned).collect();
+    let fixes = fixes_of_two_lines(words, ["rev-parse HEAD", "status --porcelain"]);
+    assert!(fixes[0].contains("\n  git status --porcelain=v2 --branch --show-stash "), "{fixes:?}");
+    let fixes = fixes_of_two_lines(words, ["log -1 HEAD", "log -1 HEAD"]);
+    assert!(!fixes.is_empty() && !fixes.iter().any(|fix| fix.contains("for all items")), "{fixes:?}");
 }

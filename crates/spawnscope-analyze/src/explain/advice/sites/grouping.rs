@@ -15,7 +15,7 @@ use crate::patterns::programs::{has_property, version_has_property};
 use crate::patterns::queries::{Answer, answer_of, question_of};
 use crate::patterns::runtimes::{Runtime, shell_between};
 use crate::patterns::shells::{command_of, is_shell, wrapped_child};
-use crate::patterns::subcommands::subcommand_of;
+use crate::patterns::subcommands::{place_of, subcommand_of};
 use crate::sites::callers::CallSite;
 use spawnscope_data::event::Nanos;
 
@@ -98,7 +98,7 @@ fn in_turn(context: &RuleContext<'_, '_>, launches: Vec<u32>) -> (Vec<u32>, Vec<
 /// Returns how many different questions are asked about each input, if several lines ask them in
 /// turn: the lines alternate, or ask once each about one input, and the launches of a round differ
 /// in one argument only, if the program is known to answer several at once, or in options about the
-/// same operands.
+/// same operands, or each round is about another place.
 pub(super) fn rounds(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<u32> {
     let program = context.launch(*launches.first()?).command.name;
     let is_known = Together::of(program).is_some();
@@ -110,6 +110,8 @@ pub(super) fn rounds(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<
     let first = line(launches[0])?;
     let size =
         launches.iter().skip(1).position(|index| line(*index) == Some(first)).map_or(launches.len(), |at| at + 1);
+    let have_places = have_own_places(context, &launches.iter().step_by(size).copied().collect::<Vec<_>>());
+    let place = |index: &u32| place_of(context.launch(*index).execs.last()?);
     let arguments = |index: u32| Some(arguments_of(context.launch(index).execs.last()?));
     let is_round = |round: &[u32]| {
         let all: Option<Vec<Vec<&[u8]>>> = round.iter().map(|index| arguments(*index)).collect();
@@ -123,9 +125,11 @@ pub(super) fn rounds(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<
             all.iter().flatten().all(|words| operands(words) == operands(one) && !operands(one).is_empty())
                 && others.iter().all(|other| other != one && other.iter().any(|word| is_option(&word)));
         let has_same_length = others.iter().all(|other| other.len() == one.len());
+        let is_captured = || round.iter().all(|index| is_question(context, *index));
         match is_known {
+            _ if have_places => is_captured() && round.iter().all(|index| place(index) == place(&round[0])),
             true => has_same_length && (0..one.len()).filter(|at| differs(*at)).count() == 1,
-            false => differ_in_options && round.iter().all(|index| is_question(context, *index)),
+            false => differ_in_options && is_captured(),
         }
     };
     let lines: BTreeSet<_> = launches[..size].iter().map(|index| line(*index)).collect();
@@ -133,6 +137,13 @@ pub(super) fn rounds(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<
     let is_whole = lines.len() == size && size > 1 && launches.len().is_multiple_of(size) && is_in_turn;
     let is_much = launches.len() >= MIN_REPETITIONS || is_known && launches.len() > 2;
     (is_whole && is_much && launches.chunks(size).all(is_round)).then_some(size as u32)
+}
+
+/// Whether launches work in many places, such as repositories, clusters or projects: at most two in
+/// each on average.
+pub(super) fn have_own_places(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let places = all.iter().filter_map(|index| place_of(context.launch(*index).execs.last()?));
+    all.len() > 1 && places.collect::<BTreeSet<_>>().len() * 2 >= all.len()
 }
 
 /// Whether a shell reads the output of a launch, perhaps through a filter.

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::super::grouping::rounds;
+use super::super::grouping::{have_own_places, rounds};
 use super::{Cure, MANY, are_lines_of_a_language, certain, files, finding, front_ends, open, shared_line};
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::edit::{Form, answers_each_line, one_process};
@@ -127,7 +127,7 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
         form.into_iter().for_each(|form| forms.entry(form).or_default().push(index));
     }
     let ((form, subcommand, is_for_reader), all) = forms.into_iter().max_by_key(|(_, all)| all.len())?;
-    if all.len() * 2 < site.launches.len() || !have_own_inputs(context, &all) {
+    if all.len() * 2 < site.launches.len() || !have_own_inputs(context, &all) || have_own_places(context, &all) {
         return None;
     }
     let command = context.launch(all[0]).command.name;
@@ -348,7 +348,9 @@ pub(super) fn together(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option
         false => format!(", {questions} for each input"),
     };
     let finding = finding(context, site, MANY, &which, site.launches.clone());
-    let is_known = Together::of(command).is_some();
+    let firsts: Vec<u32> = site.launches.iter().step_by(questions as usize).copied().collect();
+    let have_places = have_own_places(context, &firsts);
+    let is_known = Together::of(command).is_some() && !have_places;
     let edits = match is_known {
         true => shell_edits(context, command, &site.launches, &Form::Together),
         false => Vec::new(),
@@ -359,7 +361,8 @@ pub(super) fn together(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option
     let program = name(command);
     let cases = [if is_known { "known" } else { "" }, &program, &runtime];
     let values = [("count", &count[..]), ("options", &options), ("program", &program)];
-    let finding = finding.recipe("together", &cases, &values).edits(edits);
+    let key = if have_places { "together-places" } else { "together" };
+    let finding = finding.recipe(key, &cases, &values).edits(edits);
     Some(certain(finding.predicted_by(Change::Batch(questions), "")))
 }
 
