@@ -10,16 +10,10 @@ use spawnscope_recording::RecordError;
 pub enum ImportError {
     /// The log cannot be opened or read.
     #[error("failed to read {}", path.display())]
-    Read {
-        /// The path of the log.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// The file is something else.
     #[error("{} looks like {what}", path.display())]
     Other {
-        /// The path of the file.
         path: PathBuf,
         /// What it is, and what to do with it.
         what: &'static str,
@@ -31,7 +25,6 @@ pub enum ImportError {
         beginning(first)
     )]
     NoLines {
-        /// The path of the file.
         path: PathBuf,
         /// The tool whose log it was taken for.
         tool: &'static str,
@@ -43,16 +36,10 @@ pub enum ImportError {
         "{} has no times that can be compared with those of the other files: record with `strace -ff -ttt`",
         path.display()
     )]
-    NoCommonTimes {
-        /// The path of the file.
-        path: PathBuf,
-    },
+    NoCommonTimes { path: PathBuf },
     /// A log of scans is beside another log.
     #[error("{} is not a log of eslogger, and only such a log can have a log of scans", path.display())]
-    ScansOfOther {
-        /// The path of the log.
-        path: PathBuf,
-    },
+    ScansOfOther { path: PathBuf },
     /// The recording cannot be written.
     #[error(transparent)]
     Record(#[from] RecordError),

@@ -18,11 +18,10 @@ use spawnscope_data::rows::Scope;
 
 use crate::input::{Count, Lines};
 use crate::scans::Scans;
-use crate::{About, BATCH, ImportError, Source, text};
+use crate::text::{self, MAX_STEP_NS};
+use crate::{About, BATCH, ImportError, Source};
 
 const EXECVE: [u16; 1] = numbers(["execve"]);
-/// A time that differs by more from the one before does not belong to the log.
-const MAX_STEP_NS: u64 = 30 * 24 * 3600 * 1_000_000_000;
 
 #[derive(Deserialize)]
 struct Message {
@@ -390,18 +389,13 @@ impl Source for Log {
         About {
             tool: "eslogger",
             scope: Scope::System,
-            root: None,
-            command: Vec::new(),
             origin: self.origin,
             started_unix_ns: i64::try_from(self.origin.0).unwrap_or_default(),
             end: self.now,
-            has_ended: false,
-            cpus: 0,
-            allowed_cpus: None,
             scans: self.scans.as_ref().map(|scans| (scans.tied, scans.count)),
             missing,
             lost: self.lost,
-            calibration: Vec::new(),
+            ..About::default()
         }
     }
 }

@@ -46,6 +46,7 @@ trait Source {
 }
 
 /// A log as a whole.
+#[derive(Default)]
 struct About {
     /// The tool that wrote it.
     tool: &'static str,
@@ -194,19 +195,14 @@ fn header(about: &About) -> Header {
         collector: format!("import:{}", about.tool),
         scope: about.scope,
         command: about.command.clone(),
-        cwd: Vec::new(),
-        kernel: String::new(),
         // The numbers of system calls are those of x86-64, wherever the log is from.
         arch: "x86_64".to_owned(),
-        hostname: String::new(),
-        labels: Vec::new(),
         cpus: about.cpus,
-        allowed_cpus: None,
         started_unix_ns: about.started_unix_ns,
         origin: about.origin,
         missing: missing
             .map(|(what, effect)| Missing { what: (*what).to_owned(), effect: (*effect).to_owned() })
             .collect(),
-        calibration: Vec::new(),
+        ..Header::default()
     }
 }

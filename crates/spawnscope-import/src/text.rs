@@ -2,6 +2,10 @@
 
 use spawnscope_data::event::Nanos;
 
+pub const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
+/// A time that differs by more from the one before does not belong to the log: its line is torn.
+pub const MAX_STEP_NS: u64 = 30 * DAY_NS;
+
 /// Returns the position of `wanted`.
 pub fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     let first = *wanted.first()?;

@@ -13,7 +13,7 @@ use spawnscope_data::event::{Event, Missing, Nanos};
 use spawnscope_data::rows::Scope;
 
 use crate::input::{Count, Lines};
-use crate::text::{after, find, number};
+use crate::text::{MAX_STEP_NS, after, find, number};
 use crate::{About, BATCH, ImportError, Source};
 use line::{Line, Scheduling, is_heading, lost, parse};
 use tasks::Tasks;
@@ -23,8 +23,6 @@ use tasks::Tasks;
 const WINDOW: usize = 256;
 /// Number of lines at the beginning among which one must be an event.
 const MAX_STRANGE_LINES: u64 = 1_000;
-/// A time that differs by more from the one before is that of a torn line.
-const MAX_STEP_NS: u64 = 30 * 24 * 3600 * 1_000_000_000;
 /// The tools whose first exec is that of the command.
 const TOOLS: [&[u8]; 3] = [b"perf-exec", b"perf", b"trace-cmd"];
 
@@ -103,7 +101,7 @@ impl Log {
 
 impl Source for Log {
     fn read(&mut self) -> Result<bool, ImportError> {
-        while self.tasks.ready() < BATCH {
+        while self.tasks.ready.len() < BATCH {
             if !self.fill()? {
                 return Ok(false);
             }
@@ -122,7 +120,7 @@ impl Source for Log {
     }
 
     fn take_events(&mut self) -> Vec<Event> {
-        self.tasks.take_ready()
+        std::mem::take(&mut self.tasks.ready)
     }
 
     fn count(&self) -> &Count {
@@ -143,15 +141,12 @@ impl Source for Log {
             root: self.tasks.root,
             command: self.command.iter().cloned().collect(),
             origin: self.tasks.root_began.unwrap_or(self.origin),
-            started_unix_ns: 0,
             end: self.tasks.root_ended.unwrap_or(self.tasks.now),
             has_ended: self.tasks.root_ended.is_some(),
             cpus: self.cpus,
-            allowed_cpus: None,
-            scans: None,
             missing,
             lost: self.lost,
-            calibration: Vec::new(),
+            ..About::default()
         }
     }
 }

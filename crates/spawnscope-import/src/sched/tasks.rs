@@ -47,7 +47,8 @@ pub struct Tasks {
     /// The events that are held back, and the number of those before.
     held: VecDeque<Event>,
     passed: u64,
-    ready: Vec<Event>,
+    /// The events that can be taken.
+    pub ready: Vec<Event>,
     /// The events that report threads of which it is not known whether they are processes.
     undecided: BTreeMap<u64, i32>,
     /// The processes of new threads, by the numbers that they would have as processes.
@@ -321,15 +322,6 @@ impl Tasks {
         }
     }
 
-    /// Number of events that can be taken.
-    pub fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    pub fn take_ready(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.ready)
-    }
-
     /// Reports what is known at the end of the log.
     pub fn finish(&mut self) {
         let mut tids: Vec<i32> = self.tasks.keys().copied().collect();
@@ -337,19 +329,15 @@ impl Tasks {
         for tid in tids {
             self.decide(tid, true);
             let Some(task) = self.tasks.get(&tid) else { continue };
-            let (launch, id, on) = (task.launch, task.id, task.on);
-            match (task.exit, task.off) {
-                // The log of a command does not contain how its threads left the CPU at last.
-                (Some((exit, _)), _) => self.end(tid, exit),
-                (None, Some((off, reason))) => {
-                    let slice = Slice { on, wake: task.wake.clone(), ..Slice::new(off, reason) };
-                    self.report(self.now, launch, id, EventKind::LastSeen(slice));
-                }
-                (None, None) => {
-                    let slice = Slice { on, ..Slice::new(self.now, LeftCpu::Preempted) };
-                    self.report(self.now, launch, id, EventKind::LastSeen(slice));
-                }
+            // The log of a command does not contain how its threads left the CPU at last.
+            if let Some((exit, _)) = task.exit {
+                self.end(tid, exit);
+                continue;
             }
+            let (launch, id) = (task.launch, task.id);
+            let (off, reason) = task.off.unwrap_or((self.now, LeftCpu::Preempted));
+            let slice = Slice { on: task.on, wake: task.wake.clone(), ..Slice::new(off, reason) };
+            self.report(self.now, launch, id, EventKind::LastSeen(slice));
         }
         self.pass();
     }

@@ -5,10 +5,7 @@
 use spawnscope_data::event::Nanos;
 
 use super::line::Stamp;
-
-const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
-/// A stamp that differs by more from the one before is a torn line, not a time.
-const MAX_STEP_NS: u64 = 30 * DAY_NS;
+use crate::text::{DAY_NS, MAX_STEP_NS};
 
 /// The kind of time that a log has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

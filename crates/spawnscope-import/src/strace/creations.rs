@@ -5,9 +5,8 @@
 use spawnscope_data::event::{Event, EventKind, LaunchId, Launched, Mechanism, Nanos, Pid, TaskId, Waker};
 
 use super::call::Call;
-use super::line::{What, what};
+use super::line::{What, status_of_siginfo, what};
 use super::processes::{Child, MAX_CHILDREN, Process, Tracker};
-use super::status::status_of_siginfo;
 use crate::text::{after, integer, number};
 
 /// Maximum number of lines that are held back for one thread. If there are more, the thread's
@@ -35,10 +34,6 @@ impl Tracker {
         tids.next().copied().filter(|_| tids.next().is_none() && self.held.values().all(has_ended))
     }
 
-    pub fn is_held(&self, tid: i32) -> bool {
-        self.held.contains_key(&tid)
-    }
-
     pub fn hold(&mut self, tid: i32, at: Nanos, rest: &[u8], what: What<'_>) {
         let ended = if let What::Signal(text) = what { ended_child(text) } else { None };
         let began = ended.and_then(|child| self.held.get(&child)).map_or(at, |child| child.began.min(at));
@@ -58,7 +53,7 @@ impl Tracker {
         let launch = task.launch;
         if let Some(process) = self.processes.get_mut(&launch).filter(|process| process.tid == from) {
             process.tid = to;
-            let kind = if self.root() == Some(launch) {
+            let kind = if self.root == Some(launch) {
                 EventKind::Released { pid: Pid(to) }
             } else {
                 EventKind::Adopted { pid: Pid(to), name: Vec::new() }

@@ -136,7 +136,7 @@ impl Tracker {
         }
         let (argv, is_whole) = strings(call.argument(path_index + 1)).unwrap_or_default();
         self.end_other_threads(launch, tid, at);
-        if self.root() == Some(launch) && self.command.is_empty() {
+        if self.root == Some(launch) && self.command.is_empty() {
             self.command = argv.iter().map(|argument| argument.bytes.clone()).collect();
         }
         let Some(process) = self.processes.get_mut(&launch) else { return };

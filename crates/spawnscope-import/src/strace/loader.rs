@@ -26,20 +26,15 @@ pub struct Loading {
     protected: Option<Nanos>,
 }
 
-/// Whether a program is still loading.
-pub enum Progress {
-    Loading,
-    Done(Loaded),
-}
-
 impl Loading {
     /// A program whose exec returned at this instant, if that is known.
     pub fn after(returned: Option<Nanos>) -> Loading {
         Loading { returned, ..Loading::default() }
     }
 
-    /// Adds the next call of the program, which ended at `end`.
-    pub fn add(&mut self, call: &Call<'_>, end: Nanos) -> Progress {
+    /// Adds the next call of the program, which ended at `end`. Returns what is known if the
+    /// program is loaded.
+    pub fn add(&mut self, call: &Call<'_>, end: Nanos) -> Option<Loaded> {
         match call.name {
             b"open" => self.open(call, 0),
             b"openat" => self.open(call, 1),
@@ -47,17 +42,17 @@ impl Loading {
                 (self.cache, self.cache_address) = (None, call.result);
             }
             b"munmap" if self.cache_address.is_some() && call.number(0) == self.cache_address => {
-                return Progress::Done(self.loaded(Some(end)));
+                return Some(self.loaded(Some(end)));
             }
             b"mprotect" => self.protected = Some(end),
             b"access" | b"faccessat" | b"faccessat2" | b"stat" | b"newfstatat" | b"readlink" | b"readlinkat"
             | b"statx" => self.failed_opens += u32::from(call.error == Some(b"ENOENT")),
             name if !BY_LOADERS.split(' ').any(|other| other.as_bytes() == name) => {
-                return Progress::Done(self.finish());
+                return Some(self.finish());
             }
             _ => {}
         }
-        Progress::Loading
+        None
     }
 
     fn open(&mut self, call: &Call<'_>, path: usize) {
@@ -117,13 +112,10 @@ mod tests {
     /// Returns what is known after these calls, which end 10 ns after each other.
     fn load(calls: &[&str]) -> Option<Loaded> {
         let mut loading = Loading::after(Some(Nanos(5)));
-        for (number, text) in (1..).zip(calls) {
+        (1..).zip(calls).find_map(|(number, text)| {
             let call = Call::parse(text.as_bytes()).unwrap();
-            if let Progress::Done(loaded) = loading.add(&call, Nanos(number * 10)) {
-                return Some(loaded);
-            }
-        }
-        None
+            loading.add(&call, Nanos(number * 10))
+        })
     }
 
     #[test]

@@ -13,7 +13,6 @@ mod loader;
 mod pace;
 mod processes;
 mod script;
-mod status;
 #[cfg(test)]
 mod tests;
 mod waits;
@@ -67,7 +66,7 @@ impl Log {
                 // A new thread is not the first process, unless strace attached to that one (-p).
                 let is_new = stream.attached.iter().position(|attached| *attached == tid);
                 is_new.map(|index| stream.attached.remove(index));
-                let is_new = is_new.is_some() && tracker.root().is_some();
+                let is_new = is_new.is_some() && tracker.root.is_some();
                 if !is_new && is_first_mention(tracker, unnamed, tid, stream.rest()) {
                     tracker.rename(unnamed, tid);
                 }
@@ -117,19 +116,17 @@ impl Source for Log {
         let started = i64::try_from(self.files.origin.0).ok().filter(|_| self.files.form == TimeForm::Unix);
         About {
             tool: "strace",
-            scope: if self.tracker.root().is_some() { Scope::Command } else { Scope::Process },
-            root: self.tracker.root(),
+            scope: if self.tracker.root.is_some() { Scope::Command } else { Scope::Process },
+            root: self.tracker.root,
             command: self.tracker.command.clone(),
             origin: self.files.origin,
             started_unix_ns: started.unwrap_or_default(),
             end: self.tracker.root_ended.unwrap_or(self.now),
             has_ended: self.tracker.root_ended.is_some(),
-            cpus: 0,
             allowed_cpus: self.tracker.allowed_cpus,
-            scans: None,
             missing: self.missing(),
-            lost: 0,
             calibration: self.calibration(),
+            ..About::default()
         }
     }
 }
@@ -172,7 +169,7 @@ fn is_first_mention(tracker: &Tracker, unnamed: i32, tid: i32, rest: &[u8]) -> b
     let Some(task) = tracker.tasks.get(&unnamed) else {
         return false;
     };
-    if tracker.tasks.contains_key(&tid) || tracker.is_held(tid) {
+    if tracker.tasks.contains_key(&tid) || tracker.held.contains_key(&tid) {
         return false;
     }
     // A thread that appears while another one is being created is the new one, unless it goes on

@@ -14,10 +14,9 @@ use super::call::Call;
 use super::creations::{Held, ended_child};
 use super::descriptors::{Descriptors, Pipe};
 use super::effects::{is_creation, is_exec, is_wait, matters};
-use super::line::{What, what};
+use super::line::{What, status_of_siginfo, what};
 use super::loader::{Loading, begins_program};
 use super::pace::{LastLine, Pace};
-use super::status::status_of_siginfo;
 use super::work::Work;
 
 /// Maximum number of threads that are being created at the same time, and of those whose lines are
@@ -100,7 +99,8 @@ pub struct Tracker {
     /// The threads that are in a call that creates another one.
     pub creating: Vec<i32>,
     last_id: u64,
-    root: Option<LaunchId>,
+    /// The launch of the command, if the log has it.
+    pub root: Option<LaunchId>,
     /// When the root ended.
     pub root_ended: Option<Nanos>,
     /// The pipes whose inodes the log contains (`-y`).
@@ -191,11 +191,6 @@ impl Tracker {
         let task =
             Task { id, launch, now, idle_since, called, unfinished: None, returned: None, last_line, traced_ns: 0 };
         self.tasks.insert(tid, task);
-    }
-
-    /// The launch of the command, if the log has it.
-    pub fn root(&self) -> Option<LaunchId> {
-        self.root
     }
 
     pub fn apply(&mut self, tid: i32, at: Nanos, what: What<'_>) -> bool {

@@ -10,8 +10,8 @@ use spawnscope_data::event::{EventKind, LeftCpu, Nanos, Object, Pid, Slice, Sysc
 use super::call::Call;
 use super::descriptors::{Awaited, MAX_CLOSING};
 use super::effects::object_of;
+use super::line::{status_of_siginfo, wait_status};
 use super::processes::{Child, Tracker};
-use super::status::{status_of_siginfo, wait_status};
 use crate::text::{after, integer};
 
 /// Minimum length of a wait that is reported. Each stop for the tracer takes some ten microseconds,

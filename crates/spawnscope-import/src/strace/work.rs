@@ -6,7 +6,6 @@
 use spawnscope_data::event::{Loaded, Nanos};
 
 use super::call::{Call, Text, string};
-use super::loader::Progress;
 use super::processes::Tracker;
 
 /// Number of arguments that are compared, and the bytes of each.
@@ -87,7 +86,7 @@ impl Tracker {
             return;
         };
         self.has_loader_calls |= call.name == b"mmap";
-        if let Progress::Done(loaded) = loading.add(call, end) {
+        if let Some(loaded) = loading.add(call, end) {
             process.loaded = loading.returned.map(|_| loaded);
             process.loading = None;
             process.work.iter_mut().zip(&process.loaded).for_each(|(work, loaded)| work.load(loaded));
