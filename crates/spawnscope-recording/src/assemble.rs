@@ -10,10 +10,9 @@ use spawnscope_data::event::{
 };
 use spawnscope_data::event::{TaskId, Waker};
 
-use super::intern::{Interner, Objects};
+use super::intern::{Interner, NewStacks, Objects, Stacks};
 use super::ninja::{Edge, Invocation, Invocations};
 use super::redact::Redaction;
-use super::stacks::{NewStacks, Stacks};
 use super::tables::TextRow;
 use super::unfinished::{OrderedExec, UnfinishedLaunch};
 use spawnscope_data::rows::{
@@ -61,7 +60,7 @@ impl Batch {
             texts: self.texts.into_iter().map(|text| (text.id, text.bytes)).collect(),
             oldest_text: self.oldest_text,
             launches: self.launches,
-            execs: self.execs.into_iter().map(|exec| (exec.ordinal, exec.row)).collect(),
+            execs: self.execs,
             finished: self.finished,
             last_event: self.last_event,
             ..NewRows::default()
@@ -320,7 +319,7 @@ impl Assembler {
         self.invocations.handle_exec(launch, parent, executed);
         let first_run = executed.first_run.map(|first_run| self.relative(first_run));
         let enter = executed.enter.map_or(Nanos(u64::MAX), |enter| self.relative(enter));
-        let exec = OrderedExec { ordinal: self.next_exec, row: self.exec_row(launch, executed) };
+        let exec = (self.next_exec, self.exec_row(launch, executed));
         self.next_exec += 1;
         let state = self.launch(launch);
         state.set_first_run(first_run);

@@ -6,9 +6,9 @@
 use spawnscope_data::contradictions::Contradictions;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 
-use super::fields::Ids;
 use super::limits::MAX_TOTAL_LIFE_NS;
 use super::tables::RecordingRow;
+use super::values::Ids;
 use rusqlite::types::ValueRef;
 use spawnscope_data::rows::{
     ExecRow, FailedExecRow, LaunchRow, Origin, Recording, SampleRow, SliceRow, StopRow, ThreadRow,
@@ -64,23 +64,6 @@ pub(super) fn check_limits(limits: &[(usize, u64, &'static str)], values: &[Valu
     };
     for (index, limit, what) in limits {
         found.count_row_if(number(*index) > *limit, what, number(0));
-    }
-}
-
-pub(super) struct Tasks {
-    launches: Ids,
-    threads: Ids,
-}
-
-impl Tasks {
-    /// Indexes ids, which must ascend.
-    pub(super) fn new(launches: Vec<i64>, threads: Vec<i64>) -> Tasks {
-        Tasks { launches: Ids::new(launches), threads: Ids::new(threads) }
-    }
-
-    fn contains(&self, task: TaskId) -> bool {
-        let id = task.0.cast_signed();
-        self.launches.index_of(id).is_some() || self.threads.index_of(id).is_some()
     }
 }
 
@@ -213,22 +196,28 @@ impl RowChecker<'_> {
 /// Checks slices or samples, one after the other, against their threads and the end of the
 /// recording.
 pub(super) struct SpanChecker {
-    tasks: Tasks,
+    launches: Ids,
+    threads: Ids,
     end: Nanos,
     sum: u128,
     found: Contradictions,
 }
 
 impl SpanChecker {
-    pub(super) fn new(tasks: Tasks, end: Nanos) -> SpanChecker {
-        SpanChecker { tasks, end, sum: 0, found: Contradictions::default() }
+    pub(super) fn new(launches: Ids, threads: Ids, end: Nanos) -> SpanChecker {
+        SpanChecker { launches, threads, end, sum: 0, found: Contradictions::default() }
+    }
+
+    fn is_recorded(&self, task: TaskId) -> bool {
+        let id = task.0.cast_signed();
+        self.launches.index_of(id).is_some() || self.threads.index_of(id).is_some()
     }
 
     pub(super) fn check_slice(&mut self, row: &SliceRow) {
         let (task, off) = (row.task.0, row.off.0);
         let [on_ns, off_ns] = [row.on_span, row.off_span].map(|span| span.unwrap_or_default().0);
         self.sum += u128::from(on_ns) + u128::from(off_ns);
-        self.found.count_row_if(!self.tasks.contains(row.task), "slices of a thread that is not recorded", task);
+        self.found.count_row_if(!self.is_recorded(row.task), "slices of a thread that is not recorded", task);
         let is_late = Nanos(off.saturating_add(off_ns)).since(self.end) > MAX_CLOCK_DIFFERENCE;
         self.found.count_row_if(is_late, "slices that end after the recording", task);
         let is_woken_late = row.off_span.is_some() && !are_in_order(&[row.wake_span, row.off_span]);
@@ -238,7 +227,7 @@ impl SpanChecker {
     pub(super) fn check_sample(&mut self, row: &SampleRow) {
         let task = row.task.0;
         self.sum += u128::from(row.span.0);
-        self.found.count_row_if(!self.tasks.contains(row.task), "samples of a thread that is not recorded", task);
+        self.found.count_row_if(!self.is_recorded(row.task), "samples of a thread that is not recorded", task);
     }
 
     /// Returns the contradictions, or `None` if the sum of the spans exceeds `MAX_TOTAL_LIFE_NS`.

@@ -1,13 +1,14 @@
-//! What the caller provides when a recording begins and when it ends, and the files that it then
-//! consists of.
+//! What the caller provides when a recording begins and when it ends, how it is written, and the
+//! files that it then consists of.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use spawnscope_data::event::{Calibration, Loss, Missing, Nanos};
 use spawnscope_data::rows::{Label, Scope};
+use spawnscope_system::owner::Owner;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Header {
     /// The name of the collector, such as `ebpf`.
     pub collector: String,
@@ -71,4 +72,50 @@ pub enum FinishedFiles {
     /// Two files, because another program still reads the recording. This write-ahead log is part
     /// of the recording until that program closes it.
     WithLog(PathBuf),
+}
+
+/// How a recording is written.
+#[derive(Clone, Debug, Default)]
+pub struct WriterOptions {
+    /// The owner of the recording; `None` means the recorder's own user.
+    pub owner: Option<Owner>,
+    pub memory: Memory,
+    /// Whether the processes ran elsewhere, so that no file of this machine says anything about
+    /// them.
+    pub is_elsewhere: bool,
+}
+
+/// How much memory the writer may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Memory {
+    /// Enough to keep a batch out of the log until it is complete, and many events while another
+    /// program holds the lock.
+    #[default]
+    Plenty,
+    /// As little as possible.
+    Scarce,
+}
+
+impl Memory {
+    pub(super) fn cache_kib(self) -> i32 {
+        match self {
+            Memory::Plenty => 16 * 1024,
+            Memory::Scarce => 1024,
+        }
+    }
+
+    /// Returns the maximum number of events to keep while another program holds the write lock.
+    pub(super) fn max_unwritten_events(self, batch_events: usize) -> usize {
+        match self {
+            _ if cfg!(test) => 2 * batch_events,
+            Memory::Plenty => 25 * batch_events,
+            Memory::Scarce => batch_events,
+        }
+    }
+
+    /// Returns how many bytes the writer needs as long as no lock delays it.
+    pub fn bytes(self) -> u64 {
+        const BATCH_BYTES: u64 = 10 << 20;
+        BATCH_BYTES + (u64::from(self.cache_kib().unsigned_abs()) << 10)
+    }
 }

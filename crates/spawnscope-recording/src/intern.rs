@@ -1,18 +1,19 @@
-//! Assigns ids to the strings of a recording and to the objects that its threads waited for, so
-//! that each is stored once. Memory is bounded: when a limit is reached, everything is forgotten,
-//! and the same bytes may get a new id later. All strings pass through this module before they are
-//! written, so it masks secrets, once per string.
+//! Assigns ids to the strings, frames and call chains of a recording and to the objects that its
+//! threads waited for, so that each is stored once. A chain is stored as its innermost frame and
+//! the id of the chain that called it. Memory is bounded: when a limit is reached, everything is
+//! forgotten, and the same bytes may get a new id later. All strings pass through this module
+//! before they are written, so it masks secrets, once per string.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use spawnscope_data::event::{Object, ObjectKind};
+use spawnscope_data::event::{Chain, Frame, Object, ObjectKind};
 
 use super::redact::Redaction;
 use super::tables::TextRow;
-use spawnscope_data::rows::{ObjectRef, ObjectRow, TextId};
+use spawnscope_data::rows::{FrameId, FrameRow, ObjectRef, ObjectRow, StackId, StackRow, TextId};
 
 /// A string that is in the file, or will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,8 +162,60 @@ fn has_path(kind: ObjectKind) -> bool {
     matches!(kind, Socket | Fifo | CharacterDevice | BlockDevice | File | Directory)
 }
 
+/// Frames and chains that are not in the file yet, with ascending ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct NewStacks {
+    pub(super) frames: Vec<(FrameId, FrameRow)>,
+    /// Chains, each after its caller.
+    pub(super) stacks: Vec<(StackId, StackRow)>,
+}
+
+/// Known frames and chains.
+#[derive(Debug, Default)]
+pub(super) struct Stacks {
+    frames: Numbered<FrameRow, FrameId>,
+    stacks: Numbered<StackRow, StackId>,
+}
+
+impl Stacks {
+    pub(super) fn intern(&mut self, chain: &Chain, texts: &mut Interner) -> Option<StackId> {
+        let mut caller = None;
+        for frame in chain.frames.iter().rev() {
+            let row = StackRow {
+                frame: self.frame(frame, texts),
+                caller,
+                is_truncated: caller.is_none() && chain.is_truncated,
+            };
+            caller = Some(self.stacks.intern(row, StackId::from_index));
+        }
+        caller
+    }
+
+    /// Returns the frames and chains that are new since the last call.
+    pub(super) fn take_new(&mut self) -> NewStacks {
+        NewStacks { frames: self.frames.take_new(), stacks: self.stacks.take_new() }
+    }
+
+    fn frame(&mut self, frame: &Frame, texts: &mut Interner) -> FrameId {
+        let [function, file, module] =
+            [&frame.function, &frame.file, &frame.module].map(|text| text.as_deref().map(|text| texts.intern(text)));
+        let row = FrameRow {
+            language: frame.language,
+            function,
+            file,
+            line: frame.line,
+            module,
+            address: frame.address,
+            is_inlined: frame.is_inlined,
+        };
+        self.frames.intern(row, FrameId)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use spawnscope_data::event::Language;
+
     use super::*;
 
     #[test]
@@ -225,5 +278,35 @@ mod tests {
             objects.intern(Object { kind, device: 1, inode });
         }
         assert!(objects.rows.known.len() <= MAX_KNOWN && objects.paths.len() <= MAX_KNOWN);
+    }
+
+    fn chain(lines: &[u32], is_truncated: bool) -> Chain {
+        let frames = lines.iter().map(|line| Frame {
+            file: Some(b"unpack.sh".to_vec()),
+            line: Some(*line),
+            ..Frame::unknown(Language::Bash)
+        });
+        Chain { frames: frames.collect(), is_truncated }
+    }
+
+    #[test]
+    fn equal_chains_and_common_callers_are_stored_once() {
+        let (mut stacks, mut texts) = (Stacks::default(), Interner::new(Redaction::Mask));
+        let first = stacks.intern(&chain(&[14, 3], false), &mut texts);
+        assert_eq!(stacks.intern(&chain(&[14, 3], false), &mut texts), first);
+        assert_ne!(stacks.intern(&chain(&[15, 3], false), &mut texts), first);
+        let new = stacks.take_new();
+        assert_eq!((new.frames.len(), new.stacks.len()), (3, 3));
+        let callers: Vec<_> = new.stacks.iter().map(|(_, row)| row.caller).collect();
+        assert_eq!(callers, [None, Some(StackId::from_index(0)), Some(StackId::from_index(0))]);
+        assert_eq!(stacks.take_new(), NewStacks::default());
+    }
+
+    #[test]
+    fn a_truncated_chain_differs_from_a_complete_one() {
+        let (mut stacks, mut texts) = (Stacks::default(), Interner::new(Redaction::Mask));
+        let complete = stacks.intern(&chain(&[3], false), &mut texts);
+        assert_ne!(stacks.intern(&chain(&[3], true), &mut texts), complete);
+        assert_eq!(stacks.intern(&chain(&[], true), &mut texts), None);
     }
 }

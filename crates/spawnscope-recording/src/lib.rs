@@ -3,14 +3,11 @@
 //! into rows, and `reader` reads the rows.
 
 mod assemble;
-mod checksum;
 mod claim;
 mod contradictions;
 mod destination;
-mod directory;
 mod ends;
 mod error;
-mod fields;
 mod follower;
 mod header;
 mod intern;
@@ -19,11 +16,9 @@ mod log;
 mod ninja;
 mod numbered;
 mod open;
-mod options;
 pub mod reader;
 mod redact;
 mod schema;
-mod stacks;
 mod store;
 mod sums;
 mod tables;
@@ -31,19 +26,17 @@ mod tables;
 mod test_events;
 mod trailer;
 mod unfinished;
-mod unnamed;
 mod values;
 mod version;
 pub mod writer;
 
-pub use ends::{Ending, FinishedFiles, Header};
+pub use ends::{Ending, FinishedFiles, Header, Memory, WriterOptions};
 pub use error::RecordError;
 pub use follower::{Follower, RowReceiver, follow};
 #[cfg(fuzzing)]
 pub use ninja::fuzz_ninja_log;
 pub use numbered::numbered_file;
 pub use open::is_recording;
-pub use options::{Memory, WriterOptions};
 pub use reader::RecordingFile;
 pub use redact::Redaction;
 pub use writer::Recorder;

@@ -5,10 +5,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{ptr, slice};
 
 use nix::unistd::geteuid;
 use rusqlite::config::DbConfig;
@@ -19,14 +21,18 @@ use super::error::RecordError;
 use super::header::SqliteHeader;
 use super::limits::{MAX_COLUMNS, MAX_STATEMENT_BYTES, MAX_TABLES, MAX_VALUE_BYTES};
 use super::numbered::first_numbered;
+use super::store::LOCK_TIMEOUT;
 use super::trailer;
 use super::version::{self, APPLICATION_ID};
-use super::{claim, log, schema, store, unnamed};
+use super::{claim, log, schema, store};
 
-pub(super) struct OpenRecording {
+/// A recording that is open for reading. It may still be growing: each read returns what is
+/// complete at that time. `reader` has the reads.
+pub struct RecordingFile {
     /// Must be dropped before the file, because closing any descriptor of a file releases SQLite's
     /// locks on the file.
     pub(super) connection: Connection,
+    pub(super) path: PathBuf,
     pub(super) version: i32,
     pub(super) is_live: bool,
     /// The size of the file and of the log beside it, in bytes.
@@ -52,46 +58,49 @@ enum Mode {
     Unnamed,
 }
 
-pub(super) fn open(path: &Path, timeout: Duration) -> Result<OpenRecording, RecordError> {
-    let file = regular_file(path)?;
-    let header = SqliteHeader::read(&file).map_err(|source| RecordError::io("read", path, source))?;
-    let header = header
-        .filter(|header| header.application_id == APPLICATION_ID)
-        .ok_or_else(|| RecordError::NotARecording { path: path.to_owned() })?;
-    let is_live = claim::is_claimed(&file);
-    let log = open_log(path)?;
-    if !is_live {
-        let damage = find_damage(&file, &header, log.as_ref());
-        if let Some(detail) = damage.map_err(|source| RecordError::io("read", path, source))? {
-            return Err(RecordError::Corrupt { path: path.to_owned(), detail });
-        }
+impl RecordingFile {
+    /// Opens a recording. A recording whose recorder was killed is readable up to its last batch.
+    /// This does not write to the file, and creates no file beside it.
+    ///
+    /// # Errors
+    /// `Missing`, `NotARecording`, `NewerVersion`, `Corrupt`, `Locked`, `NeedsRepair` and others.
+    pub fn open(path: &Path) -> Result<RecordingFile, RecordError> {
+        RecordingFile::open_within(path, LOCK_TIMEOUT)
     }
-    let log_bytes = log.as_ref().map(length);
-    let mode = match log_bytes {
-        _ if is_unnamed(&file) => Mode::Unnamed,
-        _ if is_live => Mode::Shared,
-        None if !header.has_log() => Mode::Shared,
-        None | Some(0) => Mode::Immutable,
-        Some(_) => Mode::WithLog,
-    };
-    let bytes = length(&file) + log_bytes.unwrap_or_default();
-    let (connection, version) = connect(path, mode, timeout)?;
-    Ok(OpenRecording { connection, version, is_live, bytes, mode, _file: Some(file) })
-}
 
-impl OpenRecording {
+    pub(super) fn open_within(path: &Path, timeout: Duration) -> Result<RecordingFile, RecordError> {
+        let file = regular_file(path)?;
+        let header = SqliteHeader::read(&file).map_err(|source| RecordError::io("read", path, source))?;
+        let header = header
+            .filter(|header| header.application_id == APPLICATION_ID)
+            .ok_or_else(|| RecordError::NotARecording { path: path.to_owned() })?;
+        let is_live = claim::is_claimed(&file);
+        let log = open_log(path)?;
+        if !is_live {
+            let damage = find_damage(&file, &header, log.as_ref());
+            if let Some(detail) = damage.map_err(|source| RecordError::io("read", path, source))? {
+                return Err(RecordError::Corrupt { path: path.to_owned(), detail });
+            }
+        }
+        let log_bytes = log.as_ref().map(length);
+        let mode = match log_bytes {
+            _ if is_unnamed(&file) => Mode::Unnamed,
+            _ if is_live => Mode::Shared,
+            None if !header.has_log() => Mode::Shared,
+            None | Some(0) => Mode::Immutable,
+            Some(_) => Mode::WithLog,
+        };
+        let bytes = length(&file) + log_bytes.unwrap_or_default();
+        let (connection, version) = connect(path, mode, timeout)?;
+        Ok(RecordingFile { connection, path: path.to_owned(), version, is_live, bytes, mode, _file: Some(file) })
+    }
+
     /// Opens another connection to the same recording, for another thread. It keeps no second
     /// descriptor of the file, because closing that one would release SQLite's locks.
-    pub(super) fn reopen(&self, path: &Path, timeout: Duration) -> Result<OpenRecording, RecordError> {
-        let (connection, version) = connect(path, self.mode, timeout)?;
-        Ok(OpenRecording {
-            connection,
-            version,
-            is_live: self.is_live,
-            bytes: self.bytes,
-            mode: self.mode,
-            _file: None,
-        })
+    pub fn reopen(&self) -> Result<RecordingFile, RecordError> {
+        let RecordingFile { is_live, bytes, mode, .. } = *self;
+        let (connection, version) = connect(&self.path, mode, LOCK_TIMEOUT)?;
+        Ok(RecordingFile { connection, path: self.path.clone(), version, is_live, bytes, mode, _file: None })
     }
 }
 
@@ -172,7 +181,9 @@ fn connection(path: &Path, mode: Mode, timeout: Duration) -> rusqlite::Result<Co
         Mode::Shared => Connection::open_with_flags(store::as_file_path(path), flags)?,
         Mode::WithLog => Connection::open_with_flags_and_vfs(store::as_file_path(path), flags, c"unix-none")?,
         Mode::Immutable => Connection::open_with_flags(immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_URI)?,
-        Mode::Unnamed => unnamed::connect(&File::open(path).map_err(unnamed::to_sqlite_error)?)?,
+        Mode::Unnamed => {
+            File::open(path).and_then(|file| map(&file)).map_err(to_sqlite_error).and_then(connect_in_memory)?
+        }
     };
     connection.busy_timeout(timeout)?;
     restrict(&connection)?;
@@ -181,6 +192,41 @@ fn connection(path: &Path, mode: Mode, timeout: Duration) -> rusqlite::Result<Co
         connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
     }
     Ok(connection)
+}
+
+/// Connects to a recording in memory, such as a copy of standard input that is opened as
+/// /dev/stdin. SQLite opens files only by their resolved names, so a file without a name is mapped,
+/// and SQLite reads it as a deserialized database.
+fn connect_in_memory(recording: &'static mut [u8]) -> rusqlite::Result<Connection> {
+    SqliteHeader::clear_log(recording);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_in_memory_with_flags(flags)?;
+    connection.deserialize_bytes("main", recording)?;
+    Ok(connection)
+}
+
+/// Wraps an error of the operating system as an error of SQLite.
+fn to_sqlite_error(error: io::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
+}
+
+/// Maps a file without a name, which no other program writes to, into memory until the process
+/// ends. Changes to the memory do not reach the file.
+fn map(file: &File) -> io::Result<&'static mut [u8]> {
+    let length = file.metadata()?.len();
+    let length = usize::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+    // SAFETY: a new private mapping at an address that the kernel chooses overlaps nothing that
+    // Rust knows.
+    let start = unsafe {
+        let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_NORESERVE);
+        libc::mmap(ptr::null_mut(), length, rights, flags, file.as_raw_fd(), 0)
+    };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the mapping has `length` bytes and is never unmapped. The file has no name, and this
+    // process does not write to it, so its length and its contents do not change.
+    Ok(unsafe { slice::from_raw_parts_mut(start.cast(), length) })
 }
 
 /// Disables everything in a connection that a hostile file could abuse.

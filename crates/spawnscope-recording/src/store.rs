@@ -16,14 +16,13 @@ use spawnscope_data::rows::Label;
 use super::assemble::Batch;
 use super::destination::{self, Destination};
 use super::error::RecordError;
-use super::options::Memory;
 use super::redact::Redaction;
 use super::sums::{self, SummingWriter, Sums};
 use super::tables::RecordingRow;
 use super::unfinished::UnfinishedLaunch;
 use super::values::signed;
 use super::{log, trailer};
-use crate::ends::{Ending, FinishedFiles, Header};
+use crate::ends::{Ending, FinishedFiles, Header, Memory};
 
 /// How long to wait for another program that holds a lock.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -129,7 +128,7 @@ impl Store {
             thread::sleep(Duration::from_millis(20));
         }
         drop(connection);
-        trailer::append(destination.file()).map_err(|source| RecordError::io("finish", &path, source))?;
+        trailer::append(&destination.file).map_err(|source| RecordError::io("finish", &path, source))?;
         Ok(FinishedFiles::Whole)
     }
 
@@ -273,7 +272,7 @@ fn write_rows(rows: &mut SummingWriter<'_>, batch: &Batch) -> rusqlite::Result<(
     rows.upsert(&batch.launches)?;
     let orphans = batch.referenced.iter().map(|launch| UnfinishedLaunch::orphan(*launch).row);
     rows.insert_new(&orphans.collect::<Vec<_>>())?;
-    rows.upsert_at(batch.execs.iter().map(|exec| (exec.ordinal, &exec.row)))?;
+    rows.upsert_at(batch.execs.iter().map(|(rowid, row)| (*rowid, row)))?;
     rows.insert(&batch.failed_execs)?;
     rows.insert(&batch.stops)?;
     rows.upsert(&batch.threads)?;

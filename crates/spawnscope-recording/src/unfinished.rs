@@ -7,14 +7,9 @@ use spawnscope_data::event::{Exited, LaunchId, Loaded, Nanos, Pid, TaskId};
 
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, ThreadRow};
 
-/// The row of a successful `execve`, with its rowid.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct OrderedExec {
-    /// The rowid. Rowids are in chronological order. Rows may be written in another order, because
-    /// each is written when its batch is due.
-    pub(super) ordinal: i64,
-    pub(super) row: ExecRow,
-}
+/// The row of a successful `execve`, after its rowid. Rowids are in chronological order. Rows may
+/// be written in another order, because each is written when its batch is due.
+pub(super) type OrderedExec = (i64, ExecRow);
 
 /// The latest exec of a launch until its image is loaded.
 #[derive(Debug)]
@@ -95,7 +90,7 @@ impl UnfinishedLaunch {
     /// Completes the latest exec when its image is loaded.
     pub(super) fn complete_exec(&mut self, returned: Nanos, load_end: Option<Nanos>, loaded: &Loaded) {
         let Some(loading) = &mut self.exec else { return };
-        let row = &mut loading.exec.row;
+        let (_, row) = &mut loading.exec;
         row.returned = Some(returned);
         row.return_cpu = loaded.return_cpu;
         row.has_loader = Some(loaded.has_loader);
@@ -113,7 +108,7 @@ impl UnfinishedLaunch {
         let loading = self.exec.as_mut().filter(|loading| !loading.is_written)?;
         loading.is_written = true;
         let exec = loading.exec.clone();
-        if exec.row.returned.is_some() {
+        if exec.1.returned.is_some() {
             self.exec = None;
         }
         Some(exec)

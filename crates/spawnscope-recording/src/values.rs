@@ -1,5 +1,6 @@
 //! Converts the fields of rows to SQLite's values and back. The columns are in the order of the
-//! row's declaration (`table!`).
+//! row's declaration (`table!`). If a column has a value that no recorder writes, the error names
+//! the table and the column. The tables are in `tables`.
 
 use std::sync::Arc;
 
@@ -7,9 +8,8 @@ use rusqlite::types::ValueRef;
 
 use spawnscope_data::event::{Constant, Language, LaunchId, LeftCpu, Mechanism, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope_data::rows::{FrameId, ObjectRef, Origin, Scope, StackId, TextId, WakerRow};
-use spawnscope_data::table::{Bits, Bytes, ColumnType, Cost, Count, CpuTime, Format, Limit, Stores};
+use spawnscope_data::table::{Bits, Bytes, ColumnType, Cost, Count, CpuTime, Format, Limit, Row, Stores, Table};
 
-use super::fields::{BadValue, Fields, Index};
 use super::limits::{MAX_COST_NS, MAX_CPUS, MAX_MEMORY_BYTES, MAX_RECORDING_SPAN};
 
 /// The format of a recording.
@@ -174,7 +174,7 @@ macro_rules! blobs {
 blobs!(Vec<u8>, Arc<[u8]>);
 
 /// Returns a stored byte string; `None` if the value has another type.
-pub(super) fn bytes(value: ValueRef<'_>) -> Option<&[u8]> {
+fn bytes(value: ValueRef<'_>) -> Option<&[u8]> {
     match value {
         // Recordings written by hand, such as those of the tests, contain TEXT where a recorder
         // writes BLOB.
@@ -184,7 +184,7 @@ pub(super) fn bytes(value: ValueRef<'_>) -> Option<&[u8]> {
 }
 
 /// Describes a value that no recorder writes in a column of this type.
-pub(super) fn describe(value: ValueRef<'_>, expected: &str) -> String {
+fn describe(value: ValueRef<'_>, expected: &str) -> String {
     match (value, expected) {
         (ValueRef::Null, _) => "NULL".to_owned(),
         (ValueRef::Integer(value), "INTEGER") => value.to_string(),
@@ -321,6 +321,89 @@ impl Stores<Option<WakerRow>> for Sqlite {
             Some(WakerRow::Other(pid, name)) => (Some(-i64::from(pid.0)), name),
         };
         values.extend([number.map_or(ValueRef::Null, ValueRef::Integer), name.store()]);
+    }
+}
+
+/// The error for a value that no recorder writes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BadValue {
+    pub(super) table: &'static str,
+    pub(super) column: &'static str,
+    pub(super) found: String,
+}
+
+/// The ids of the rows of one table in a file. They may have gaps, because another program may have
+/// written them.
+#[derive(Debug, Default)]
+pub(super) struct Ids {
+    /// Number of ids, from the first one, that are 1, 2, 3 and so on, as our recorder numbers rows.
+    numbered: usize,
+    others: Vec<i64>,
+}
+
+impl Ids {
+    /// Indexes ids, which must ascend.
+    pub(super) fn new(mut ids: Vec<i64>) -> Self {
+        let numbered = ids.iter().zip(1..).take_while(|(id, number)| *id == number).count();
+        Ids { numbered, others: ids.split_off(numbered) }
+    }
+
+    pub(super) fn index_of(&self, id: i64) -> Option<usize> {
+        let index = usize::try_from(id).ok()?.checked_sub(1)?;
+        let of_others = || self.others.binary_search(&id).ok().map(|index| self.numbered + index);
+        if index < self.numbered { Some(index) } else { of_others() }
+    }
+}
+
+/// The ids of objects, and the reference to each object in the same order.
+pub(super) type ObjectIndex = (Ids, Vec<ObjectRef>);
+
+/// The rows that columns may refer to.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    pub(super) texts: Ids,
+    pub(super) objects: ObjectIndex,
+    pub(super) frames: Ids,
+    pub(super) stacks: Ids,
+}
+
+/// The values of a row, which are read from left to right.
+pub(super) struct Fields<'row> {
+    values: &'row [ValueRef<'row>],
+    table: &'static Table,
+    index: &'row Index,
+    next: usize,
+}
+
+impl<'row> Fields<'row> {
+    pub(super) fn new(values: &'row [ValueRef<'row>], table: &'static Table, index: &'row Index) -> Self {
+        Fields { values, table, index, next: 0 }
+    }
+
+    pub(super) fn row<R: Row<Sqlite>>(&mut self) -> Result<R, BadValue> {
+        R::read(self)
+    }
+
+    pub(super) fn decode<T: Value<As>, As>(&mut self) -> Result<T, BadValue> {
+        let value = self.next();
+        T::load(value, self.index).ok_or_else(|| self.bad(T::describe(value)))
+    }
+
+    pub(super) fn bytes(&mut self) -> Result<&'row [u8], BadValue> {
+        let value = self.next();
+        bytes(value).ok_or_else(|| self.bad(describe(value, "BLOB")))
+    }
+
+    fn next(&mut self) -> ValueRef<'row> {
+        let value = self.values.get(self.next).copied().unwrap_or(ValueRef::Null);
+        self.next += 1;
+        value
+    }
+
+    /// Returns the error for the bad value `found` in the last decoded column.
+    #[cold]
+    pub(super) fn bad(&self, found: String) -> BadValue {
+        BadValue { table: self.table.name, column: self.table.columns[self.next - 1].name, found }
     }
 }
 

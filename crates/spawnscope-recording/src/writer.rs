@@ -19,10 +19,9 @@ use super::destination::Destination;
 use super::error::RecordError;
 use super::follower::Follower;
 use super::ninja::Logs;
-use super::options::WriterOptions;
 use super::redact::Redaction;
 use super::store::Store;
-use crate::ends::{Ending, FinishedFiles, Header};
+use crate::ends::{Ending, FinishedFiles, Header, WriterOptions};
 
 /// Maximum time between the first event of a batch and the writing of the batch. A killed recorder
 /// loses at most the events of this time.
@@ -186,7 +185,7 @@ impl Recorder {
     /// If the files cannot be renamed.
     pub fn discard(mut self) -> Result<(), RecordError> {
         self.join();
-        let _owner_guard = act_as(self.owner.as_ref(), self.destination.given_path())?;
+        let _owner_guard = act_as(self.owner.as_ref(), &self.destination.path)?;
         self.destination.restore_earlier()
     }
 

@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::arguments::join;
+use super::invocations::join;
 use super::{Edge, Invocation, log};
 use spawnscope_system::files::{Links, open_regular};
 
@@ -91,7 +91,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::super::BuildCommand;
-    use super::super::hash::hashes;
+    use super::super::log::hashes;
     use super::*;
     use spawnscope_data::event::LaunchId;
 

@@ -6,16 +6,14 @@
 //! that is not recorded, and with `-j` many edges begin in the same millisecond. If two launches or
 //! two edges have the same command, none gets a label, because a wrong label is worse than none.
 
-mod arguments;
-mod hash;
 mod invocations;
 mod log;
 mod logs;
 
 use spawnscope_data::event::LaunchId;
 
-use hash::Hashes;
 pub(super) use invocations::Invocations;
+use log::Hashes;
 #[cfg(fuzzing)]
 pub use log::fuzz_ninja_log;
 pub(super) use logs::Logs;

@@ -7,6 +7,8 @@ mod versions;
 mod wal;
 
 use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::Connection;
 

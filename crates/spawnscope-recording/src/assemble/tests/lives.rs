@@ -52,15 +52,15 @@ fn each_exec_of_a_process_has_a_row_with_its_loader() {
     assembler.apply(&loaded(300, CHILD));
     let second = assembler.take_batch();
 
-    let ordinals = [&first, &second].map(|batch| batch.execs.iter().map(|exec| exec.ordinal).collect::<Vec<_>>());
+    let ordinals = [&first, &second].map(|batch| batch.execs.iter().map(|(rowid, _)| *rowid).collect::<Vec<_>>());
     assert_eq!(ordinals, [vec![1, 2], vec![2]], "the exec that was loaded is written again");
-    let row = &second.execs[0].row;
+    let (_, row) = &second.execs[0];
     assert_eq!((row.enter, row.returned, row.load_end), (Some(Nanos(190)), Some(Nanos(295)), Some(Nanos(300))));
     assert_eq!(row.has_loader, Some(true));
     assert_eq!((row.load_opens, row.load_failed_opens, row.load_cache), (Some(2), Some(1), Some(true)));
-    assert_eq!(first.execs[1].row.load_opens, None, "the loader's end is not known yet");
+    assert_eq!(first.execs[1].1.load_opens, None, "the loader's end is not known yet");
     assert_eq!((row.enter_cpu, row.return_cpu, row.load_cpu), (Some(Nanos(10)), Some(Nanos(20)), Some(Nanos(40))));
-    assert_eq!(first.execs[0].row.has_loader, None, "unknown, because the process executed another program before");
+    assert_eq!(first.execs[0].1.has_loader, None, "unknown, because the process executed another program before");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_static_image_has_no_loader_and_a_loader_may_have_an_unknown_end() {
                 (loaded.has_loader, loaded.load_end) = (has_loader, None);
             }
         }));
-        let row = assembler.take_batch().execs.remove(0).row;
+        let (_, row) = assembler.take_batch().execs.remove(0);
         assert_eq!((row.has_loader, row.load_end), (Some(has_loader), None));
     }
 }
@@ -89,7 +89,7 @@ fn masking_a_secret_does_not_make_an_argv_look_truncated() {
     }));
     let batch = assembler.take_batch();
     let stored = b"x\0--password\0***\0".len() as u64;
-    let argv_bytes: Vec<u64> = batch.execs.iter().map(|exec| exec.row.argv_bytes).collect();
+    let argv_bytes: Vec<u64> = batch.execs.iter().map(|(_, row)| row.argv_bytes).collect();
     assert_eq!(argv_bytes, [stored, stored + 1_000]);
     assert!(!batch.texts.iter().any(|text| text.bytes.windows(7).any(|part| part == b"hunter2")));
 }

@@ -1,7 +1,7 @@
 //! Tests with recordings of earlier format versions.
 
 use super::*;
-use crate::checksum::{RowHasher, TableSum};
+use crate::sums::{RowHasher, TableSum};
 use crate::tables::{self, TABLES};
 use spawnscope_data::table::Table;
 
