@@ -183,7 +183,7 @@ impl<'a> Exchange<'a> {
     /// may not kill the child (which now runs as another user). The caller then does not wait for
     /// the child, which could take forever.
     fn stop(&mut self) -> Result<(), Error> {
-        if self.child.has_own_group() {
+        if self.child.has_own_group {
             let _ = self.child.signal_group(libc::SIGKILL);
         }
         self.child.kill()

@@ -17,7 +17,7 @@ use crate::child;
 use crate::child::job::{ChildReport, Job, SHARES_MEMORY};
 use crate::error::{Error, Stage};
 use crate::plan::{Move, Plan};
-use crate::process::{Child, ChildParts};
+use crate::process::Child;
 use crate::stdio::{Pipe, Source};
 use crate::sys::syscall;
 use crate::workspace::{ChildMemory, Workspace};
@@ -54,7 +54,7 @@ fn launch_uncancelled(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
         }
         result => result,
     }
-    .map(|parts| Child::new(parts, pipes))
+    .map(|child| child.with_pipes(pipes))
 }
 
 /// Replaces this process by the program: takes the steps that a child would take. Returns only if
@@ -73,7 +73,7 @@ pub(crate) fn replace(plan: &Plan) -> Error {
 fn take_steps(plan: &Plan) -> Result<Error, Error> {
     check_numbered_sources(plan)?;
     let workspace = Workspace::take()?;
-    let report = ReportMemory::InWorkspace(workspace.report());
+    let report = ReportMemory::new(false, &workspace)?;
     // SAFETY: the workspace is ours, and the job complete; nothing is shared with another process.
     unsafe {
         let job = &mut *write_job(plan, &workspace, &report, &[const { None }; 3], Start::Waited, false);
@@ -120,7 +120,7 @@ fn pipe_end(pipes: &Pipes, target: i32) -> i32 {
     })
 }
 
-fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: bool) -> Result<ChildParts, Error> {
+fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: bool) -> Result<Child, Error> {
     let workspace = Workspace::take()?;
     let report = ReportMemory::new(plan.attributes.forks(), &workspace)?;
     // SAFETY: only we use the workspace until the child is created.
@@ -137,79 +137,72 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
         unsafe { create(plan, job, &workspace, start) }
     };
     let handle = created.map_err(|errno| clone_error(plan, errno))?;
-    let parts = ChildParts {
-        handle,
-        child_memory: None,
-        has_own_group: plan.attributes.new_session || plan.attributes.process_group == Some(0),
-    };
+    let has_own_group = plan.attributes.new_session || plan.attributes.process_group == Some(0);
+    let child = Child::new(handle, has_own_group);
     if start == Start::Detached {
-        let child_memory = ChildMemory { workspace, plan: Arc::clone(plan) };
-        return finish_detached(parts, child_memory);
+        return finish_detached(child, ChildMemory { workspace, plan: Arc::clone(plan) });
     }
     // SAFETY: the job is still valid, and the child no longer uses it.
     let job = unsafe { &*job };
     match job.reported_error(plan) {
-        None => Ok(parts),
-        Some(error) => {
-            parts.reap();
-            Err(error)
-        }
+        None => Ok(child),
+        Some(error) => Err(reap(&child, error)),
     }
 }
 
-/// Returns the parts of a child that runs at the same time as the parent. If the child starts with
-/// our file table, waits until it has its own, because the caller may close or open descriptors as
-/// soon as it continues.
-fn finish_detached(parts: ChildParts, child_memory: ChildMemory) -> Result<ChildParts, Error> {
+/// Completes a child that runs at the same time as the parent. If the child starts with our file
+/// table, waits until it has its own, because the caller may close or open descriptors as soon as
+/// it continues.
+fn finish_detached(mut child: Child, child_memory: ChildMemory) -> Result<Child, Error> {
     let job = child_memory.job();
     if job.parent_waits_for_files {
-        while child_memory.sharing_state().load(Ordering::Acquire) == SHARES_MEMORY && !parts.handle.has_ended() {
+        while child_memory.sharing_state().load(Ordering::Acquire) == SHARES_MEMORY && !child.handle.has_ended() {
             child_memory.sleep_while(SHARES_MEMORY);
         }
         if let Some(error) = job.reported_error(&child_memory.plan)
             && error.stage() == Stage::UnshareFiles
         {
-            parts.reap();
-            return Err(error);
+            return Err(reap(&child, error));
         }
     }
-    Ok(ChildParts { child_memory: Some(child_memory), ..parts })
+    child.child_memory = Some(child_memory);
+    Ok(child)
+}
+
+/// Waits for a child that has failed and is about to end.
+fn reap(child: &Child, error: Error) -> Error {
+    let _ = child.handle.wait(0);
+    error
 }
 
 /// The memory that the child writes its report to: a part of the workspace or, for a forked child,
 /// which has only a copy of the workspace, a shared mapping.
 #[derive(Debug)]
-enum ReportMemory {
-    InWorkspace(*mut ChildReport),
-    Shared(*mut ChildReport),
+struct ReportMemory {
+    address: *mut ChildReport,
+    is_mapped: bool,
 }
 
 impl ReportMemory {
     fn new(fork: bool, workspace: &Workspace) -> Result<ReportMemory, Error> {
         if !fork {
-            return Ok(ReportMemory::InWorkspace(workspace.report()));
+            return Ok(ReportMemory { address: workspace.report(), is_mapped: false });
         }
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping does not affect others.
         unsafe { syscall!(SYS_mmap, 0, size_of::<ChildReport>(), protection, flags, -1isize, 0) }
-            .map(|address| ReportMemory::Shared(address as *mut ChildReport))
+            .map(|address| ReportMemory { address: address as *mut ChildReport, is_mapped: true })
             .map_err(|errno| Error::new(Stage::Stack, errno, "map memory for the report of a forked child"))
-    }
-
-    fn address(&self) -> *mut ChildReport {
-        match *self {
-            ReportMemory::InWorkspace(report) | ReportMemory::Shared(report) => report,
-        }
     }
 }
 
 impl Drop for ReportMemory {
     fn drop(&mut self) {
-        if let ReportMemory::Shared(report) = *self {
+        if self.is_mapped {
             // SAFETY: mapped in `new`, and no longer used.
             unsafe {
-                let _ = syscall!(SYS_munmap, report, size_of::<ChildReport>());
+                let _ = syscall!(SYS_munmap, self.address, size_of::<ChildReport>());
             }
         }
     }
@@ -228,7 +221,7 @@ unsafe fn write_job(
     // SAFETY: the workspace has room for a report, a job, and as many moves as a plan may have.
     unsafe {
         plan.write_moves(moves, |target| pipe_end(pipes, target));
-        report.address().write(ChildReport::default());
+        report.address.write(ChildReport::default());
         let needed = plan.highest_needed(std::slice::from_raw_parts(moves, move_count));
         let shares = may_share_files
             && plan.attributes.close_others
@@ -240,7 +233,7 @@ unsafe fn write_job(
             && (start == Start::Waited || (!plan.attributes.forks() && has_large_table()));
         workspace.job().write(Job {
             plan,
-            report: report.address(),
+            report: report.address,
             moves,
             move_count,
             unshare_above: shares.then_some(needed),

@@ -15,22 +15,6 @@ use crate::stdio::{ChildStderr, ChildStdin, ChildStdout, Pipe};
 use crate::sys::Errno;
 use crate::workspace::{ChildMemory, keep_until_child_has_left};
 
-/// The parts of a `Child` that a spawn returns. Its pipes are added later.
-#[derive(Debug)]
-pub(crate) struct ChildParts {
-    pub(crate) handle: Handle,
-    /// Set while a detached child may still use our memory.
-    pub(crate) child_memory: Option<ChildMemory>,
-    pub(crate) has_own_group: bool,
-}
-
-impl ChildParts {
-    /// Waits for a child that has failed and is about to end.
-    pub(crate) fn reap(&self) {
-        let _ = self.handle.wait(0);
-    }
-}
-
 /// A child process. Dropping it neither kills nor waits: as with [`std::process::Child`], a child
 /// that has ended stays a zombie until a call waits for it or the parent ends.
 ///
@@ -45,11 +29,12 @@ impl ChildParts {
 /// ```
 #[derive(Debug)]
 pub struct Child {
-    handle: Handle,
-    child_memory: Option<ChildMemory>,
+    pub(crate) handle: Handle,
+    /// Set while a detached child may still use our memory.
+    pub(crate) child_memory: Option<ChildMemory>,
     /// Why a detached child did not call exec successfully.
     failure: Option<Error>,
-    has_own_group: bool,
+    pub(crate) has_own_group: bool,
     status: Option<ExitStatus>,
     /// The parent's end of the child's piped standard input.
     pub stdin: Option<ChildStdin>,
@@ -60,18 +45,18 @@ pub struct Child {
 }
 
 impl Child {
-    pub(crate) fn new(parts: ChildParts, pipes: [Option<Pipe>; 3]) -> Child {
-        let [stdin, stdout, stderr] = pipes;
-        Child {
-            handle: parts.handle,
-            child_memory: parts.child_memory,
-            failure: None,
-            has_own_group: parts.has_own_group,
-            status: None,
-            stdin: stdin.map(|pipe| pipe.writer.into()),
-            stdout: stdout.map(|pipe| pipe.reader.into()),
-            stderr: stderr.map(|pipe| pipe.reader.into()),
-        }
+    /// Creates a child without the parent's ends of its pipes.
+    pub(crate) fn new(handle: Handle, has_own_group: bool) -> Child {
+        let (child_memory, failure, status) = (None, None, None);
+        let (stdin, stdout, stderr) = (None, None, None);
+        Child { handle, child_memory, failure, has_own_group, status, stdin, stdout, stderr }
+    }
+
+    pub(crate) fn with_pipes(mut self, [stdin, stdout, stderr]: [Option<Pipe>; 3]) -> Child {
+        self.stdin = stdin.map(|pipe| pipe.writer.into());
+        self.stdout = stdout.map(|pipe| pipe.reader.into());
+        self.stderr = stderr.map(|pipe| pipe.reader.into());
+        self
     }
 
     /// Returns the process id. It is not reused before the child has been waited for.
@@ -328,10 +313,6 @@ impl Child {
     /// Whether the child has been waited for. Its pid may then be reused.
     pub(crate) fn was_waited_for(&self) -> bool {
         self.status.is_some()
-    }
-
-    pub(crate) fn has_own_group(&self) -> bool {
-        self.has_own_group
     }
 }
 
