@@ -32,13 +32,10 @@ impl Child {
     /// the runtime needs time enabled instead.
     ///
     /// ```
-    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    /// # runtime.block_on(async {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), vspawn::Error> {
     /// let mut child = vspawn::Command::new("true").spawn()?;
     /// assert!(child.wait_async().await?.success());
-    /// # Ok::<(), vspawn::Error>(())
-    /// # })?;
-    /// # Ok::<(), vspawn::Error>(())
+    /// # Ok(()) }
     /// ```
     pub async fn wait_async(&mut self) -> Result<ExitStatus, Error> {
         drop(self.stdin.take());
@@ -73,8 +70,7 @@ impl Child {
 /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// use vspawn::{AsyncChild, Command, Stdio};
 ///
-/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-/// # runtime.block_on(async {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), std::io::Error> {
 /// let mut command = Command::new("tr");
 /// command.args(["a-z", "A-Z"]).stdin(Stdio::piped()).stdout(Stdio::piped());
 /// let mut child = AsyncChild::new(command.spawn()?)?.kill_on_drop(true);
@@ -83,9 +79,7 @@ impl Child {
 /// child.stdout.take().unwrap().read_to_string(&mut printed).await?;
 /// assert_eq!(printed, "TEXT");
 /// assert!(child.wait().await?.success());
-/// # Ok::<(), std::io::Error>(())
-/// # })?;
-/// # Ok::<(), std::io::Error>(())
+/// # Ok(()) }
 /// ```
 #[derive(Debug)]
 pub struct AsyncChild {
@@ -109,13 +103,10 @@ impl AsyncChild {
     /// Outside of a tokio runtime with I/O enabled, if the child has a pipe.
     ///
     /// ```
-    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    /// # runtime.block_on(async {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), vspawn::Error> {
     /// let child = vspawn::AsyncChild::new(vspawn::Command::new("true").spawn()?)?;
     /// assert!(child.wait_with_output().await?.status.success());
-    /// # Ok::<(), vspawn::Error>(())
-    /// # })?;
-    /// # Ok::<(), vspawn::Error>(())
+    /// # Ok(()) }
     /// ```
     pub fn new(mut child: Child) -> Result<AsyncChild, Error> {
         let stdin = child.stdin.take().map(|end| pipe::Sender::from_owned_fd(end.into())).transpose();
@@ -134,13 +125,10 @@ impl AsyncChild {
     /// A task of the runtime then waits for it, so that no zombie remains.
     ///
     /// ```
-    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    /// # runtime.block_on(async {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), vspawn::Error> {
     /// let child = vspawn::Command::new("sleep").arg("60").spawn()?;
     /// drop(vspawn::AsyncChild::new(child)?.kill_on_drop(true));
-    /// # Ok::<(), vspawn::Error>(())
-    /// # })?;
-    /// # Ok::<(), vspawn::Error>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn kill_on_drop(mut self, kill: bool) -> AsyncChild {
@@ -151,33 +139,21 @@ impl AsyncChild {
     /// Returns the child, for its id and for signals to it.
     ///
     /// ```
-    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    /// # runtime.block_on(async {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), vspawn::Error> {
     /// let mut child = vspawn::AsyncChild::new(vspawn::Command::new("sleep").arg("60").spawn()?)?;
     /// child.get_mut().kill()?;
     /// assert!(!child.wait().await?.success());
-    /// # Ok::<(), vspawn::Error>(())
-    /// # })?;
-    /// # Ok::<(), vspawn::Error>(())
+    /// # Ok(()) }
     /// ```
     pub fn get_mut(&mut self) -> &mut Child {
         &mut self.child
     }
 
     /// Closes the child's standard input and waits until the child has ended.
+    /// See [`Child::wait_async`].
     ///
     /// # Errors
     /// The same as [`Child::wait_async`].
-    ///
-    /// ```
-    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    /// # runtime.block_on(async {
-    /// let mut child = vspawn::AsyncChild::new(vspawn::Command::new("false").spawn()?)?;
-    /// assert_eq!(child.wait().await?.code(), Some(1));
-    /// # Ok::<(), vspawn::Error>(())
-    /// # })?;
-    /// # Ok::<(), vspawn::Error>(())
-    /// ```
     pub async fn wait(&mut self) -> Result<ExitStatus, Error> {
         drop(self.stdin.take());
         self.child.wait_async().await
@@ -192,13 +168,10 @@ impl AsyncChild {
     /// ```
     /// use vspawn::{AsyncChild, Command, Stdio};
     ///
-    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    /// # runtime.block_on(async {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), vspawn::Error> {
     /// let child = AsyncChild::new(Command::new("echo").arg("hello").stdout(Stdio::piped()).spawn()?)?;
     /// assert_eq!(child.wait_with_output().await?.stdout, b"hello\n");
-    /// # Ok::<(), vspawn::Error>(())
-    /// # })?;
-    /// # Ok::<(), vspawn::Error>(())
+    /// # Ok(()) }
     /// ```
     pub async fn wait_with_output(mut self) -> Result<Output, Error> {
         drop(self.stdin.take());
@@ -270,13 +243,10 @@ impl Command {
     /// As for [`Child::wait_async`].
     ///
     /// ```
-    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    /// # runtime.block_on(async {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), vspawn::Error> {
     /// let output = vspawn::Command::new("echo").arg("hello").output_async().await?;
     /// assert_eq!(output.stdout, b"hello\n");
-    /// # Ok::<(), vspawn::Error>(())
-    /// # })?;
-    /// # Ok::<(), vspawn::Error>(())
+    /// # Ok(()) }
     /// ```
     pub async fn output_async(&self) -> Result<Output, Error> {
         let child = self.with_captured_streams().spawn()?;
@@ -290,17 +260,14 @@ impl Command {
 /// use tokio::io::AsyncReadExt;
 /// use vspawn::pty::{AsyncPty, Pty, Size};
 ///
-/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-/// # runtime.block_on(async {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), std::io::Error> {
 /// let pty = Pty::open(Size::new(24, 80)).map_err(std::io::Error::from)?;
 /// let mut child = pty.spawn(vspawn::Command::new("tty")).map_err(std::io::Error::from)?;
 /// let mut printed = String::new();
 /// AsyncPty::new(pty)?.read_to_string(&mut printed).await?;
 /// assert!(printed.starts_with("/dev/pts/"));
 /// child.wait_async().await?;
-/// # Ok::<(), std::io::Error>(())
-/// # })?;
-/// # Ok::<(), std::io::Error>(())
+/// # Ok(()) }
 /// ```
 #[derive(Debug)]
 pub struct AsyncPty(AsyncFd<Pty>);
@@ -315,15 +282,12 @@ impl AsyncPty {
     /// Outside of a tokio runtime with I/O enabled.
     ///
     /// ```
-    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    /// # runtime.block_on(async {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), std::io::Error> {
     /// use vspawn::pty::{AsyncPty, Pty, Size};
     ///
     /// let terminal = AsyncPty::new(Pty::open(Size::new(24, 80))?)?;
     /// # drop(terminal);
-    /// # Ok::<(), std::io::Error>(())
-    /// # })?;
-    /// # Ok::<(), std::io::Error>(())
+    /// # Ok(()) }
     /// ```
     pub fn new(pty: Pty) -> io::Result<AsyncPty> {
         set_nonblocking(pty.as_fd()).map_err(io::Error::from_raw_os_error)?;
@@ -336,15 +300,12 @@ impl AsyncPty {
     /// Returns the pseudo-terminal, for instance to resize it or to start further commands.
     ///
     /// ```
-    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    /// # runtime.block_on(async {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), std::io::Error> {
     /// use vspawn::pty::{AsyncPty, Pty, Size};
     ///
     /// let terminal = AsyncPty::new(Pty::open(Size::new(24, 80))?)?;
     /// terminal.get_ref().resize(Size::new(50, 120))?;
-    /// # Ok::<(), std::io::Error>(())
-    /// # })?;
-    /// # Ok::<(), std::io::Error>(())
+    /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn get_ref(&self) -> &Pty {

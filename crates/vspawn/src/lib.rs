@@ -11,9 +11,9 @@
 //! # Ok::<(), vspawn::Error>(())
 //! ```
 //!
-//! Data goes one way: `request` and `command` (with `actions`, `attributes` and `inspect`: what the
-//! caller asks for) -> `plan` (all allocation) -> `child` (what runs between clone and exec, in
-//! shared memory) -> `workspace` (the memory lent to it) -> `process` (its handle) -> `launch` (the
+//! Data goes one way: `request` and `command` (with `actions` and `attributes`: what the caller
+//! asks for) -> `plan` (all allocation) -> `child` (what runs between clone and exec, in shared
+//! memory) -> `workspace` (the memory lent to it) -> `process` (its handle) -> `launch` (the
 //! parent's side of clone) -> `prepared` (the ways to start). `capture`, `pipeline`, `terminal` and
 //! `asynchronous` use handles.
 
@@ -24,7 +24,6 @@ mod capture;
 mod child;
 mod command;
 mod error;
-mod inspect;
 mod launch;
 mod pipeline;
 mod plan;
@@ -43,9 +42,8 @@ mod asynchronous;
 pub use asynchronous::AsyncChild;
 pub use capture::Capture;
 pub use capture::exchange::Captured;
-pub use command::Command;
+pub use command::{Command, CommandArgs, CommandEnvs};
 pub use error::{Error, Stage};
-pub use inspect::{CommandArgs, CommandEnvs};
 pub use pipeline::{Pipeline, PipelineOutput, RunningPipeline};
 pub use prepared::Prepared;
 pub use process::Child;

@@ -137,19 +137,7 @@ pub struct ChildStdin(File);
 /// ```
 #[derive(Debug)]
 pub struct ChildStdout(File);
-/// The parent's end of a child's piped standard error. Closed when dropped.
-///
-/// ```
-/// use std::io::{BufRead, BufReader};
-/// use vspawn::{Command, Stdio};
-///
-/// let mut command = Command::new("sh");
-/// let mut child = command.args(["-c", "printf 'one\\ntwo\\n' >&2"]).stderr(Stdio::piped()).spawn()?;
-/// let lines: Vec<String> = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap).collect();
-/// assert_eq!(lines, ["one", "two"]);
-/// child.wait()?;
-/// # Ok::<(), vspawn::Error>(())
-/// ```
+/// The parent's end of a child's piped standard error. Closed when dropped. See [`ChildStdout`].
 #[derive(Debug)]
 pub struct ChildStderr(File);
 

@@ -1,4 +1,5 @@
-//! Checks that every public item has an example. `cargo test --doc` runs the examples.
+//! Checks that every public item has an example, or refers to the example of another item (``See
+//! [`X`]``). `cargo test --doc` runs the examples.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -32,7 +33,7 @@ fn without_example(text: &str) -> (Vec<&str>, usize) {
                 }
                 has_example = false;
             }
-            _ if line.starts_with("///") => has_example |= line.contains("```"),
+            _ if line.starts_with("///") => has_example |= line.contains("```") || line.contains("See [`"),
             _ if line.starts_with('#') => {}
             _ => has_example = false,
         }

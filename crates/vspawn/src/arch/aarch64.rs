@@ -8,10 +8,8 @@ use super::Entry;
 /// size").
 pub(crate) const MAX_PAGE_BYTES: usize = 64 * 1024;
 
-/// Makes a system call.
-///
 /// # Safety
-/// The arguments must be valid for this system call.
+/// As for `sys::call`.
 #[inline(always)]
 pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
     let result: isize;
@@ -29,13 +27,8 @@ pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize 
     result
 }
 
-/// Makes a clone or clone3 call whose child starts in `entry(argument)`, on its own stack, and
-/// never returns.
-///
 /// # Safety
-/// `number` and `arguments` must be a valid call. It must give the child a stack (or, without
-/// CLONE_VM, none) that is aligned to 16 bytes, large enough for `entry`, and not used by any other
-/// code until the child has left this memory.
+/// As for `sys::clone_into`. Without CLONE_VM, the child needs no stack.
 #[inline(never)]
 pub(crate) unsafe fn clone_into(
     number: libc::c_long,

@@ -142,12 +142,7 @@ impl Command {
     }
 
     /// Prepares to run the command like [`Command::output`], but with input, a limit on the output,
-    /// or a timeout.
-    ///
-    /// ```
-    /// assert_eq!(vspawn::Command::new("cat").capture().input(b"text").run()?.stdout, b"text");
-    /// # Ok::<(), vspawn::Error>(())
-    /// ```
+    /// or a timeout. See [`Capture`].
     pub fn capture(&self) -> Capture<'_> {
         Capture::new(self)
     }
