@@ -84,7 +84,7 @@ pub(crate) fn set_stream(
 
 /// # Safety
 /// `command` is NULL or a live handle that no other thread uses.
-pub(crate) unsafe fn change(
+pub(crate) unsafe fn with_command(
     command: *mut Command,
     change: impl FnOnce(&mut vspawn_core::Command) -> Result<&mut vspawn_core::Command, Failure>,
 ) -> c_int {
@@ -97,6 +97,15 @@ pub(crate) unsafe fn change(
         Ok(())
     })
 }
+
+/// Calls `with_command` with an expression that changes the command and returns it.
+macro_rules! change {
+    ($command:ident, $changed:expr) => {
+        // SAFETY: a handle or NULL. The strings, arrays and signal sets are as documented, or NULL.
+        unsafe { $crate::command::with_command($command, |$command| $changed) }
+    };
+}
+pub(crate) use change;
 
 /// Creates a command whose child inherits environment, directory and standard streams. As with
 /// posix_spawn, no other thread may change the environment while the command is spawned. By
@@ -128,61 +137,52 @@ pub unsafe extern "C" fn vspawn_command_free(command: *mut Command) {
 /// Adds an argument. arg: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_arg(command: *mut Command, arg: *const c_char) -> c_int {
-    // SAFETY: a handle or NULL; a string or NULL.
-    unsafe { change(command, |command| string(arg, "arg").map(|arg| command.arg(arg))) }
+    change!(command, string(arg, "arg").map(|arg| command.arg(arg)))
 }
 
 /// Adds arguments. args: an array ended by NULL, copied with its strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_args(command: *mut Command, args: *const *const c_char) -> c_int {
-    // SAFETY: a handle or NULL; an array of strings or NULL.
-    unsafe { change(command, |command| string_array(args, "args").map(|args| command.args(args))) }
+    change!(command, string_array(args, "args").map(|args| command.args(args)))
 }
 
 /// Sets argv[0]; the default is the program as given. name: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_arg0(command: *mut Command, name: *const c_char) -> c_int {
-    // SAFETY: a handle or NULL; a string or NULL.
-    unsafe { change(command, |command| string(name, "name").map(|name| command.arg0(name))) }
+    change!(command, string(name, "name").map(|name| command.arg0(name)))
 }
 
 /// Sets or removes a variable of the child's environment. key: copied. value: copied; NULL removes
 /// the variable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_env(command: *mut Command, key: *const c_char, value: *const c_char) -> c_int {
-    // SAFETY: a handle or NULL; strings or NULL.
-    unsafe {
-        change(command, |command| {
-            let key = string(key, "key")?;
-            Ok(match value.is_null() {
-                true => command.env_remove(key),
-                false => command.env(key, string(value, "value")?),
-            })
+    change!(command, {
+        let key = string(key, "key")?;
+        Ok(match value.is_null() {
+            true => command.env_remove(key),
+            false => command.env(key, string(value, "value")?),
         })
-    }
+    })
 }
 
 /// Clears the environment: the child inherits no variable, and variables set before are removed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_env_clear(command: *mut Command) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| Ok(command.env_clear())) }
+    change!(command, Ok(command.env_clear()))
 }
 
 /// Sets the child's working directory, entered after chroot and with the rights of the child's
 /// user. directory: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_cwd(command: *mut Command, directory: *const c_char) -> c_int {
-    // SAFETY: a handle or NULL; a string or NULL.
-    unsafe { change(command, |command| string(directory, "directory").map(|path| command.current_dir(path))) }
+    change!(command, string(directory, "directory").map(|path| command.current_dir(path)))
 }
 
 /// Sets the child's root directory. Programs and directories are then looked up in it. directory:
 /// copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_chroot(command: *mut Command, directory: *const c_char) -> c_int {
-    // SAFETY: a handle or NULL; a string or NULL.
-    unsafe { change(command, |command| string(directory, "directory").map(|path| command.chroot(path))) }
+    change!(command, string(directory, "directory").map(|path| command.chroot(path)))
 }
 
 /// Sets a standard stream of the child.
@@ -191,8 +191,7 @@ pub unsafe extern "C" fn vspawn_command_chroot(command: *mut Command, directory:
 /// must be open whenever the command is spawned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_stdio(command: *mut Command, stream: c_int, kind: c_int, fd: c_int) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| set_stream(command, stream, stdio(kind, fd)?)) }
+    change!(command, set_stream(command, stream, stdio(kind, fd)?))
 }
 
 /// Gives the child the parent's descriptor source as its own descriptor target. Calls may swap
@@ -201,37 +200,32 @@ pub unsafe extern "C" fn vspawn_command_stdio(command: *mut Command, stream: c_i
 /// source: borrowed, and must be open whenever the command is spawned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_fd(command: *mut Command, target: c_int, source: c_int) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| Ok(command.fd_number(target, source))) }
+    change!(command, Ok(command.fd_number(target, source)))
 }
 
 /// Closes, in the child, all descriptors except the standard streams and those of
 /// vspawn_command_fd, unless close is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_close_others(command: *mut Command, close: c_int) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| Ok(command.close_others(close != 0))) }
+    change!(command, Ok(command.close_others(close != 0)))
 }
 
 /// Sets the child's file mode creation mask.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_umask(command: *mut Command, mask: mode_t) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| Ok(command.umask(mask))) }
+    change!(command, Ok(command.umask(mask)))
 }
 
 /// Puts the child into a process group; 0 creates a group whose id is the child's pid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_process_group(command: *mut Command, group: pid_t) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| Ok(command.process_group(group))) }
+    change!(command, Ok(command.process_group(group)))
 }
 
 /// Starts a session, and with it a process group, unless begin is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_new_session(command: *mut Command, begin: c_int) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| Ok(command.new_session(begin != 0))) }
+    change!(command, Ok(command.new_session(begin != 0)))
 }
 
 /// Starts a session with a descriptor of the parent as its controlling terminal.
@@ -239,35 +233,29 @@ pub unsafe extern "C" fn vspawn_command_new_session(command: *mut Command, begin
 /// terminal: borrowed, and must be open whenever the command is spawned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_controlling_terminal(command: *mut Command, terminal: c_int) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| Ok(command.controlling_terminal(terminal))) }
+    change!(command, Ok(command.controlling_terminal(terminal)))
 }
 
 /// Sets the real, effective and saved user id. If the parent runs as root, the child also drops all
 /// supplementary groups, unless vspawn_command_groups sets them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_uid(command: *mut Command, uid: uid_t) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| Ok(command.uid(uid))) }
+    change!(command, Ok(command.uid(uid)))
 }
 
 /// Sets the real, effective and saved group id.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_gid(command: *mut Command, gid: gid_t) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| Ok(command.gid(gid))) }
+    change!(command, Ok(command.gid(gid)))
 }
 
 /// Sets the supplementary groups. groups: count ids, copied; may be NULL if count is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_groups(command: *mut Command, groups: *const gid_t, count: usize) -> c_int {
-    // SAFETY: a handle or NULL; an array of `count` or NULL.
-    unsafe {
-        change(command, |command| {
-            out_of_memory::reserve(count.saturating_mul(size_of::<gid_t>()))?;
-            array(groups, count, "groups").map(|groups| command.groups(groups))
-        })
-    }
+    change!(command, {
+        out_of_memory::reserve(count.saturating_mul(size_of::<gid_t>()))?;
+        array(groups, count, "groups").map(|groups| command.groups(groups))
+    })
 }
 
 /// Sets a resource limit (RLIMIT_*) to soft and hard values.
@@ -278,44 +266,38 @@ pub unsafe extern "C" fn vspawn_command_resource_limit(
     soft: rlim_t,
     hard: rlim_t,
 ) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| Ok(command.resource_limit(resource as u32, soft, hard))) }
+    change!(command, Ok(command.resource_limit(resource as u32, soft, hard)))
 }
 
 /// Adds increment to the child's niceness.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_nice(command: *mut Command, increment: c_int) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| Ok(command.nice(increment))) }
+    change!(command, Ok(command.nice(increment)))
 }
 
 /// Blocks these signals in the child, and unblocks all others. set: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_blocked_signals(command: *mut Command, set: *const sigset_t) -> c_int {
-    // SAFETY: a handle or NULL; a signal set or NULL.
-    unsafe { change(command, |command| signals(set).map(|set| command.blocked_signals(&set))) }
+    change!(command, signals(set).map(|set| command.blocked_signals(&set)))
 }
 
 /// Resets these signals to their default effect in the child, even if the parent ignores them. set:
 /// copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_default_signals(command: *mut Command, set: *const sigset_t) -> c_int {
-    // SAFETY: a handle or NULL; a signal set or NULL.
-    unsafe { change(command, |command| signals(set).map(|set| command.default_signals(&set))) }
+    change!(command, signals(set).map(|set| command.default_signals(&set)))
 }
 
 /// Ignores these signals in the child. set: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_ignored_signals(command: *mut Command, set: *const sigset_t) -> c_int {
-    // SAFETY: a handle or NULL; a signal set or NULL.
-    unsafe { change(command, |command| signals(set).map(|set| command.ignored_signals(&set))) }
+    change!(command, signals(set).map(|set| command.ignored_signals(&set)))
 }
 
 /// Leaves SIGPIPE as it is in the parent, as posix_spawn does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_inherit_sigpipe(command: *mut Command) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| Ok(command.inherit_sigpipe())) }
+    change!(command, Ok(command.inherit_sigpipe()))
 }
 
 /// Creates the child in a cgroup (v2). Needs Linux 5.7 and clone3.
@@ -324,8 +306,7 @@ pub unsafe extern "C" fn vspawn_command_inherit_sigpipe(command: *mut Command) -
 /// once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_cgroup(command: *mut Command, directory: c_int) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| duplicate(directory).map(|fd| command.cgroup(fd))) }
+    change!(command, duplicate(directory).map(|fd| command.cgroup(fd)))
 }
 
 fn duplicate(fd: c_int) -> Result<OwnedFd, Failure> {
@@ -341,19 +322,18 @@ fn duplicate(fd: c_int) -> Result<OwnedFd, Failure> {
 /// Sets the signal that the child gets when the thread that spawned it ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_parent_death_signal(command: *mut Command, signal: c_int) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| Ok(command.parent_death_signal(signal))) }
+    change!(command, Ok(command.parent_death_signal(signal)))
 }
 
 /// Sets how the child is created. mechanism: an enum vspawn_mechanism.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_mechanism(command: *mut Command, mechanism: c_int) -> c_int {
-    // SAFETY: a handle or NULL.
-    unsafe {
-        change(command, |command| match mechanism {
-            kind if kind == MechanismKind::Share as c_int => Ok(command.mechanism(Mechanism::Share)),
-            kind if kind == MechanismKind::Fork as c_int => Ok(command.mechanism(Mechanism::Fork)),
-            _ => Err(Failure::invalid(&format!("create a process by mechanism {mechanism}"))),
-        })
-    }
+    change!(command, {
+        let mechanism = match mechanism {
+            kind if kind == MechanismKind::Share as c_int => Mechanism::Share,
+            kind if kind == MechanismKind::Fork as c_int => Mechanism::Fork,
+            _ => return Err(Failure::invalid(&format!("create a process by mechanism {mechanism}"))),
+        };
+        Ok(command.mechanism(mechanism))
+    })
 }

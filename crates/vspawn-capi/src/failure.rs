@@ -2,7 +2,10 @@
 //! kept for `vspawn_last_error`.
 
 use std::cell::Cell;
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
+
+use crate::entry::entry;
+use crate::pointers::null;
 
 /// Size of an error's text, including the NUL at its end.
 pub const ERROR_TEXT_BYTES: usize = 240;
@@ -107,9 +110,9 @@ impl Failure {
 
     /// Stores the failure as the thread's last error.
     pub(crate) fn record(&self) {
-        let mut last = LastFailure { errno: self.errno, stage: self.stage, ..NO_FAILURE };
-        last.length = fitting_length(&self.text);
-        last.text[..last.length].copy_from_slice(&self.text.as_bytes()[..last.length]);
+        let mut last = LastError { error: self.errno, stage: self.stage as c_int, ..NO_FAILURE };
+        let text = &self.text.as_bytes()[..fitting_length(&self.text)];
+        last.text.iter_mut().zip(text).for_each(|(target, byte)| *target = *byte as c_char);
         LAST.set(last);
     }
 }
@@ -127,20 +130,52 @@ impl From<vspawn_core::Error> for Failure {
     }
 }
 
-/// The last failure of a thread. It has no destructor, so there is nothing to free when a thread
-/// ends.
+/// The last failure of the calling thread.
+#[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct LastFailure {
-    pub(crate) errno: c_int,
-    pub(crate) stage: u32,
-    pub(crate) length: usize,
-    pub(crate) text: [u8; ERROR_TEXT_BYTES],
+pub struct LastError {
+    /// Set to sizeof(struct vspawn_error) by the caller. The library stores how many bytes it has
+    /// filled.
+    pub size: usize,
+    /// The errno.
+    pub error: c_int,
+    /// The stage that failed: an enum vspawn_stage. A later library may have more values.
+    pub stage: c_int,
+    /// What failed, on what and why: a fragment that fits after "failed to", truncated to the
+    /// buffer, with a NUL at its end.
+    pub text: [c_char; ERROR_TEXT_BYTES],
 }
 
-const NO_FAILURE: LastFailure = LastFailure { errno: 0, stage: 0, length: 0, text: [0; ERROR_TEXT_BYTES] };
+const NO_FAILURE: LastError =
+    LastError { size: size_of::<LastError>(), error: 0, stage: 0, text: [0; ERROR_TEXT_BYTES] };
 
 thread_local! {
-    pub(crate) static LAST: Cell<LastFailure> = const { Cell::new(NO_FAILURE) };
+    /// It has no destructor, so there is nothing to free when a thread ends.
+    static LAST: Cell<LastError> = const { Cell::new(NO_FAILURE) };
+}
+
+/// Stores the calling thread's last failure: error 0 and stage VSPAWN_STAGE_NONE if there was none.
+/// A success does not change it.
+///
+/// error: filled; its size must be set. Returns 0, or EINVAL (which is not itself stored as the
+/// last failure).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_last_error(error: *mut LastError) -> c_int {
+    let last = LAST.get();
+    let code = entry(|| {
+        if error.is_null() {
+            return Err(null("error"));
+        }
+        // SAFETY: not NULL; the caller's struct begins with its size.
+        if unsafe { error.cast::<usize>().read() } < size_of::<LastError>() {
+            return Err(Failure::invalid("fill a struct whose size is not set"));
+        }
+        // SAFETY: the caller's struct has at least this size.
+        unsafe { error.write(last) };
+        Ok(())
+    });
+    LAST.set(last);
+    code
 }
 
 #[cfg(test)]

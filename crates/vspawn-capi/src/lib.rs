@@ -13,7 +13,7 @@
 //! 5. Strings and arrays are copied, descriptors and handles borrowed, unless the function's
 //!    comment says otherwise.
 //!
-//! One file per part of the header: `error`, `command`, `actions`, `start`, `options`, `child`,
+//! One file per part of the header: `failure`, `command`, `actions`, `start`, `options`, `child`,
 //! `capture`, `pty`, `stream` (popen), `system`, `noshell`.
 
 mod actions;
@@ -22,7 +22,6 @@ mod capture;
 mod child;
 mod command;
 mod entry;
-mod error;
 mod failure;
 mod noshell;
 mod options;

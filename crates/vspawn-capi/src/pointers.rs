@@ -1,7 +1,7 @@
 //! Converts C's arguments to Rust's types: strings, arrays, signal sets, and structs that begin
 //! with their size.
 
-use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::entry::entry;
@@ -132,18 +132,4 @@ pub(crate) unsafe fn options<T: Copy>(options: *const T) -> Result<T, Failure> {
         std::ptr::copy_nonoverlapping(bytes, (&raw mut copy).cast(), size.min(known));
         Ok(copy)
     }
-}
-
-/// Returns how many bytes of the caller's struct to fill. The struct begins with its size, which
-/// must be at least that of the first version.
-///
-/// # Safety
-/// `out` points to a size.
-pub(crate) unsafe fn output_size(out: *const c_void, first_version: usize, known: usize) -> Result<usize, Failure> {
-    // SAFETY: the caller's promise.
-    let size = unsafe { out.cast::<usize>().read() };
-    if size < first_version {
-        return Err(Failure::invalid("fill a struct whose size is not set"));
-    }
-    Ok(size.min(known))
 }
