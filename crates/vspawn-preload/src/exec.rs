@@ -6,12 +6,11 @@ use crate::hooks::real;
 use crate::in_place;
 use crate::plan::{Plan, Start};
 use crate::preload::with_environment;
+use crate::program::find;
 use crate::redirect::AppliedRedirections;
-use crate::search::find;
 use crate::settings::{Counter, count};
 use crate::shell::is_named_as_shell;
-use crate::strings::StringArray;
-use crate::strings::{PathBuffer, bytes, errno, set_errno};
+use crate::strings::{PathBuffer, StringArray, bytes, errno, set_errno};
 
 unsafe extern "C" {
     static environ: StringArray;

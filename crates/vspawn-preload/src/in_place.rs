@@ -23,8 +23,9 @@ use libc::{c_char, c_int};
 use crate::plan::is_ordinary_process;
 use crate::program::is_elf;
 use crate::settings::{Counter, count, preloaded, settings};
-use crate::strings::StringArray;
-use crate::strings::{PathBuffer, base_name, bytes, entries, errno, is_directory, is_same_file, set_errno, status_of};
+use crate::strings::{
+    PathBuffer, StringArray, base_name, bytes, entries, errno, is_directory, is_same_file, set_errno, status_of,
+};
 
 /// The largest number of arguments. With more, the program is executed.
 const ARGUMENTS_MAX: usize = 16;

@@ -29,7 +29,6 @@ mod popen;
 mod preload;
 mod program;
 mod redirect;
-mod search;
 mod settings;
 mod shell;
 mod spawn;

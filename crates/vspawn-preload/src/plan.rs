@@ -7,8 +7,8 @@ use libc::{c_char, c_int, sigset_t};
 use vspawn_shell::Refusal;
 
 use crate::environment::Environment;
+use crate::program::find;
 use crate::redirect::{ErrorDestination, error_destination, will_succeed};
-use crate::search::find;
 use crate::settings::{Counter, count, settings};
 use crate::shell::{Shell, is_named_as_shell, shell_at};
 use crate::strings::{PathBuffer, bytes};

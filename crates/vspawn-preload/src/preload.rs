@@ -8,8 +8,7 @@ use core::mem::MaybeUninit;
 use libc::{R_OK, c_char, c_int};
 
 use crate::obstacle::obstacle;
-use crate::strings::StringArray;
-use crate::strings::{PathBuffer, base_name, bytes, entries, errno, set_errno};
+use crate::strings::{PathBuffer, StringArray, base_name, bytes, entries, errno, set_errno};
 
 const LIBRARY: &[u8] = b"libvspawn_preload.so";
 const VARIABLE: &[u8] = b"LD_PRELOAD=";

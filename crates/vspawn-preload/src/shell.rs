@@ -2,14 +2,9 @@
 //! children differently.
 
 use libc::c_char;
+pub use vspawn_shell::Shell;
 
 use crate::strings::{base_name, bytes, is_same_file, status_of};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shell {
-    Dash,
-    Bash,
-}
 
 /// /bin is a link to /usr/bin on most systems.
 pub const KNOWN_SHELLS: [(&core::ffi::CStr, Shell); 4] = [

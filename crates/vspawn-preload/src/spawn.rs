@@ -15,8 +15,7 @@ use crate::program::is_program;
 use crate::redirect::{ErrorDestination, add_file_actions, error_destination};
 use crate::settings::{Counter, count};
 use crate::shell::{Shell, is_named_as_shell};
-use crate::strings::StringArray;
-use crate::strings::{PathBuffer, errno, set_errno};
+use crate::strings::{PathBuffer, StringArray, errno, set_errno};
 
 /// Whether this process has created a file action that changes the directory.
 static CHANGES_DIRECTORY: AtomicBool = AtomicBool::new(false);

@@ -11,8 +11,7 @@ use crate::hooks::real;
 use crate::lock::Lock;
 use crate::spawn::{ReplacedShell, Request, skip_shell, start};
 use crate::status::wait;
-use crate::strings::StringArray;
-use crate::strings::{errno, set_errno};
+use crate::strings::{StringArray, errno, set_errno};
 
 const SHELL: *const c_char = c"/bin/sh".as_ptr();
 

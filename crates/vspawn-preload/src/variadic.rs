@@ -22,8 +22,9 @@ const REGISTERS: (usize, usize) = (6, 1);
 const REGISTERS: (usize, usize) = (8, 0);
 const ARGUMENTS_MAX: usize = 128;
 
+/// Defines a hook, and the function that it calls: `$execute` with the arguments of a call.
 macro_rules! variadic {
-    ($name:ident, $execute:ident) => {
+    ($name:ident, $call:ident, $execute:ident, $environment:expr) => {
         #[cfg(target_arch = "x86_64")]
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
@@ -34,7 +35,7 @@ macro_rules! variadic {
                 "call {execute}",
                 "add rsp, 8", "pop rdi", "pop rsi", "pop rdx", "pop rcx", "pop r8", "pop r9",
                 "jmp rax",
-                execute = sym $execute,
+                execute = sym $call,
             )
         }
 
@@ -50,15 +51,26 @@ macro_rules! variadic {
                 "ldp x0, x1, [sp, #16]", "ldp x2, x3, [sp, #32]", "ldp x4, x5, [sp, #48]",
                 "ldp x6, x7, [sp, #64]", "ldp x29, x30, [sp], #80",
                 "br x16",
-                execute = sym $execute,
+                execute = sym $call,
             )
+        }
+
+        unsafe extern "C" fn $call(saved: *const Text) -> *mut c_void {
+            // SAFETY: the arguments are those of a call of the hooked function.
+            unsafe {
+                if let Some(arguments) = Arguments::copy(saved) {
+                    let environment: unsafe fn(&Arguments) -> StringArray = $environment;
+                    $execute(arguments.program, arguments.list.as_ptr(), environment(&arguments));
+                }
+            }
+            address_of::$name()
         }
     };
 }
 
-variadic!(execl, execute_execl);
-variadic!(execlp, execute_execlp);
-variadic!(execle, execute_execle);
+variadic!(execl, call_execl, execute, |_| own_environment());
+variadic!(execlp, call_execlp, execute_searched, |_| own_environment());
+variadic!(execle, call_execle, execute, Arguments::environment);
 
 /// The arguments of a call: the program, and the list that ends with NULL.
 struct Arguments {
@@ -96,34 +108,4 @@ unsafe fn argument(saved: *const Text, index: usize) -> Text {
     let words = if index < in_registers { 0 } else { words_between };
     // SAFETY: the caller reads no argument after the last.
     unsafe { *saved.add(index + words) }
-}
-
-unsafe extern "C" fn execute_execl(saved: *const Text) -> *mut c_void {
-    // SAFETY: the arguments are those of a call of `execl`.
-    unsafe {
-        if let Some(arguments) = Arguments::copy(saved) {
-            execute(arguments.program, arguments.list.as_ptr(), own_environment());
-        }
-    }
-    address_of::execl()
-}
-
-unsafe extern "C" fn execute_execlp(saved: *const Text) -> *mut c_void {
-    // SAFETY: the arguments are those of a call of `execlp`.
-    unsafe {
-        if let Some(arguments) = Arguments::copy(saved) {
-            execute_searched(arguments.program, arguments.list.as_ptr(), own_environment());
-        }
-    }
-    address_of::execlp()
-}
-
-unsafe extern "C" fn execute_execle(saved: *const Text) -> *mut c_void {
-    // SAFETY: the arguments are those of a call of `execle`.
-    unsafe {
-        if let Some(arguments) = Arguments::copy(saved) {
-            execute(arguments.program, arguments.list.as_ptr(), arguments.environment());
-        }
-    }
-    address_of::execle()
 }
