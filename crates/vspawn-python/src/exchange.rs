@@ -38,9 +38,9 @@ pub(crate) struct Streams {
     stdin: Option<RawFd>,
     input: Option<PyBackedBytes>,
     written_bytes: usize,
-    outputs: [Output; 2],
+    pub(crate) outputs: [Output; 2],
     /// The number of bytes that each output may have.
-    limit: usize,
+    pub(crate) limit: usize,
 }
 
 pub(crate) struct Output {
@@ -91,14 +91,6 @@ impl Streams {
             set_nonblocking(stdin);
         }
         Streams { stdin, input, written_bytes: 0, outputs: [Output::new(stdout), Output::new(stderr)], limit }
-    }
-
-    pub(crate) fn outputs(&self) -> [&Output; 2] {
-        self.outputs.each_ref()
-    }
-
-    pub(crate) fn limit(&self) -> usize {
-        self.limit
     }
 
     /// Exchanges data until there is something to report. Call it without the GIL.
@@ -232,7 +224,7 @@ impl Exchange {
         // continue.
         let outputs = py.detach(|| {
             let streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            streams.outputs().map(|output| output.bytes.clone())
+            streams.outputs.each_ref().map(|output| output.bytes.clone())
         });
         outputs.map(|bytes| bytes.map(|bytes| PyBytes::new(py, &bytes)))
     }

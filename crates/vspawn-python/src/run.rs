@@ -177,9 +177,9 @@ impl RunningChild {
     }
 
     fn completed<'py>(&self, py: Python<'py>, code: i32, cut: Option<&'static str>) -> Completed<'py> {
-        let [stdout, stderr] = self.streams.outputs().map(|output| {
+        let [stdout, stderr] = self.streams.outputs.each_ref().map(|output| {
             let bytes = output.bytes.as_ref();
-            bytes.map(|bytes| PyBytes::new(py, &bytes[..bytes.len().min(self.streams.limit())]))
+            bytes.map(|bytes| PyBytes::new(py, &bytes[..bytes.len().min(self.streams.limit)]))
         });
         (code, stdout, stderr, cut)
     }
