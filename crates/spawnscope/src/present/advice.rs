@@ -2,15 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::callers;
 use super::finding_ids::FindingIds;
 use super::headline::{argument, title};
 use super::json_values::{insert_arguments, nanos};
-use super::page::{Page, plain, styled};
-use super::palette::{PLAIN, QUIET, TITLE};
-use super::saving::share_and_amount;
+use super::page::{PLAIN, Page, QUIET, TITLE, plain, styled};
+use super::saving::{self, share_and_amount};
 use super::verdict::{NOTHING, verdict, why_none};
-use super::{critical, saving, text, units};
+use super::{callers, critical, text, units};
 use crate::analyze::explain::advice::{Advice, AdviceList, Basis, EditedLine, Finding, ForeignCode, Owner, Rejection};
 use crate::analyze::explain::report::Report;
 use crate::analyze::model::launch::base_name;

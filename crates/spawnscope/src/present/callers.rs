@@ -3,8 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::json_values::insert_or_null;
-use super::page::{Page, plain, styled};
-use super::palette::{PLAIN, QUIET, TITLE};
+use super::page::{PLAIN, Page, QUIET, TITLE, plain, styled};
 use super::{text, units, words};
 use crate::analyze::explain::report::{Report, Spent};
 use crate::analyze::model::external_wait::ExternalWait;

@@ -1,7 +1,6 @@
 //! The report's section on the critical path, and the names of the parts of the wall.
 
-use super::page::{Page, plain};
-use super::palette::{PLAIN, QUIET};
+use super::page::{PLAIN, Page, QUIET, plain};
 use super::{text, units};
 use crate::analyze::explain::report::{Report, Spent};
 use crate::analyze::model::external_wait::ExternalWait;

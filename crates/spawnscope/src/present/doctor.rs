@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::json_values::nanos;
-use super::page::{Page, plain, styled};
-use super::palette::{FINDING, PLAIN, QUIET, TITLE};
+use super::page::{FINDING, PLAIN, Page, QUIET, TITLE, plain, styled};
 use super::{text, units};
 use crate::doctor::{Check, Diagnosis, Effect, Finding, Load, Severity};
 

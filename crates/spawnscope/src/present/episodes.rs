@@ -3,11 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::columns::{Column, Columns, column};
 use super::headline::{argument, process_label};
 use super::json_values::{insert_text, nanos};
-use super::page::{Page, plain, styled};
-use super::palette::QUIET;
+use super::page::{Column, Columns, Page, QUIET, column, plain, styled};
 use super::{text, units};
 use crate::analyze::explain::report::Report;
 use crate::analyze::model::window::{Episode, WindowTitle};

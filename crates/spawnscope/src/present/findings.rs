@@ -1,9 +1,7 @@
 //! The report's sections below its tables: PATH search, failed execs, drift, and caveats about the
 //! figures.
 
-use super::columns::{Column, Columns, column};
-use super::page::{Page, plain, styled};
-use super::palette::{FINDING, PLAIN, QUIET, WARNING};
+use super::page::{Column, Columns, FINDING, PLAIN, Page, QUIET, WARNING, column, plain, styled};
 use super::{text, units, words};
 use crate::analyze::explain::drift::Drift;
 use crate::analyze::explain::report::Report;

@@ -32,7 +32,6 @@ pub mod whatif;
 pub use crate::units;
 
 mod callers;
-mod columns;
 mod cpu_waits;
 mod critical;
 mod episodes;
@@ -41,7 +40,6 @@ mod findings;
 mod headline;
 mod markdown;
 mod page;
-mod palette;
 mod tool_calls;
 mod waited;
 mod words;

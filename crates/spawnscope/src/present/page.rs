@@ -1,12 +1,18 @@
-//! A page of styled lines with limited width. Lines are cut by their displayed width, so callers
-//! cannot exceed it.
+//! A page of styled lines with limited width, and what its lines are made of: colours, and columns
+//! of figures after a name. Lines are cut by their displayed width, so callers cannot exceed it.
+//!
+//! The colours are from the 16 that every terminal maps to its own theme, so both light and dark
+//! themes work. Each phase also has a glyph, so that the output is readable without colour.
+//!
+//! A figure is never cut and never touches its neighbour: its column grows with it. If a line is
+//! too narrow, whole columns are dropped, least important first.
 
 use std::fmt::Write as _;
 
-use anstyle::Style;
+use anstyle::{AnsiColor, Style};
 
-use super::palette::{PLAIN, TITLE};
 use super::text;
+use crate::analyze::model::phases::Phase;
 
 /// Minimum width, in columns, for a sentence after the beginning of a line. If less is left, the
 /// sentence starts on the next line.
@@ -116,5 +122,88 @@ impl Page {
 
     pub(super) fn finish(self) -> String {
         self.text
+    }
+}
+
+pub(super) const PLAIN: Style = Style::new();
+pub(super) const TITLE: Style = Style::new().bold();
+pub(super) const QUIET: Style = Style::new().dimmed();
+pub(super) const WARNING: Style = AnsiColor::Red.on_default().bold();
+pub(super) const FINDING: Style = AnsiColor::Magenta.on_default().bold();
+
+/// Returns the colour and the glyph of a phase in bars and legends. Adjacent phases differ in both.
+/// Only run is grey, as on the HTML page.
+pub(super) fn phase_style(phase: Phase) -> (Style, char) {
+    let (color, glyph) = match phase {
+        Phase::Create => (AnsiColor::Red, '█'),
+        Phase::Queue => (AnsiColor::Yellow, '░'),
+        Phase::Setup => (AnsiColor::Magenta, '▓'),
+        Phase::Exec => (AnsiColor::Blue, '▒'),
+        Phase::Load => (AnsiColor::Cyan, '▚'),
+        Phase::Run => (AnsiColor::BrightBlack, '·'),
+        Phase::Teardown => (AnsiColor::BrightRed, '▄'),
+        Phase::Reap => (AnsiColor::Green, '▀'),
+    };
+    (color.on_default(), glyph)
+}
+
+const NAME_INDENT: usize = 2;
+
+/// One column of figures.
+#[derive(Clone, Copy)]
+pub(super) struct Column {
+    pub(super) title: &'static str,
+    /// Minimum width, including the space before the figure.
+    pub(super) width: usize,
+    /// Columns with the lowest priority are dropped first.
+    pub(super) priority: u8,
+}
+
+pub(super) const fn column(title: &'static str, width: usize, priority: u8) -> Column {
+    Column { title, width, priority }
+}
+
+/// The columns that fit, each with its position and width.
+pub(super) struct Columns<'c> {
+    columns: &'c [Column],
+    fitting: Vec<(usize, usize)>,
+}
+
+impl<'c> Columns<'c> {
+    pub(super) fn fit(width: usize, columns: &'c [Column], rows: &[Vec<String>]) -> Columns<'c> {
+        let mut fitting: Vec<(usize, usize)> = Vec::new();
+        for (position, column) in columns.iter().enumerate() {
+            let widest = rows.iter().map(|row| text::width(&row[position])).max().unwrap_or(0);
+            fitting.push((position, column.width.max(widest + 1)));
+        }
+        while fitting.len() > 1 && fitting.iter().map(|(_, width)| width).sum::<usize>() > width {
+            let lowest = (0..fitting.len()).min_by_key(|at| columns[fitting[*at].0].priority);
+            fitting.remove(lowest.unwrap_or_default());
+        }
+        Columns { columns, fitting }
+    }
+
+    pub(super) fn has(&self, title: &str) -> bool {
+        self.fitting.iter().any(|(position, _)| self.columns[*position].title == title)
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.fitting.iter().map(|(_, width)| width).sum()
+    }
+
+    /// Returns the width of the name column: the rest of the page, but not more than the widest
+    /// name needs, because figures far from their names are hard to read.
+    pub(super) fn name_width(&self, page_width: usize, widest: usize) -> usize {
+        page_width.saturating_sub(NAME_INDENT + self.width()).min(widest)
+    }
+
+    /// Returns the titles, aligned with the figures.
+    pub(super) fn titles(&self) -> String {
+        self.fitting.iter().map(|(position, width)| text::pad_left(self.columns[*position].title, *width)).collect()
+    }
+
+    /// Formats a row. `figures` has one entry per column; only columns that fit are shown.
+    pub(super) fn row(&self, figures: &[String]) -> String {
+        self.fitting.iter().map(|(position, width)| text::pad_left(&figures[*position], *width)).collect()
     }
 }

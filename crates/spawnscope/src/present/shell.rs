@@ -4,9 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::columns::{Column, Columns, column};
-use super::page::{Page, plain, styled};
-use super::palette::{PLAIN, QUIET, TITLE};
+use super::page::{Column, Columns, PLAIN, Page, QUIET, TITLE, column, plain, styled};
 use super::{text, units};
 use crate::analyze::explain::start_up::{LineAdvice, Place, Spent, StartUp};
 use crate::event::Nanos;

@@ -2,10 +2,8 @@
 //! a table that has a row for every program that the text names. If the lines of a terminal do not
 //! suffice, texts are shortened, never the table. `table` has the full report.
 
-use super::columns::{Column, Columns, column};
 use super::headline::{self, facts};
-use super::page::{Page, plain, styled};
-use super::palette::{PLAIN, QUIET, TITLE};
+use super::page::{Column, Columns, PLAIN, Page, QUIET, TITLE, column, plain, styled};
 use super::{advice, findings, saving, text, units, verdict, words};
 use crate::analyze::explain::advice::{Advice, AdviceList, Rejection};
 use crate::analyze::explain::report::Report;

@@ -4,13 +4,10 @@
 
 use anstyle::Style;
 
-use super::columns::{Column, Columns, column};
 use super::groupings::{Grouping, grouping_of};
 use super::headline::{self, argument, title};
-use super::page::{Page, plain, styled};
-use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
-use super::verdict;
-use super::{callers, critical, episodes, findings, summary, text, tool_calls, units, waited, words};
+use super::page::{Column, Columns, PLAIN, Page, QUIET, TITLE, WARNING, column, phase_style, plain, styled};
+use super::{callers, critical, episodes, findings, summary, text, tool_calls, units, verdict, waited, words};
 use crate::analyze::explain::report::{GroupBy, Report};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::path::groups::Group;
@@ -191,7 +188,7 @@ fn print_bar(page: &mut Page, report: &Report) {
     let cells = share_cells(&times, page.width().saturating_sub(4));
     if !cells.is_empty() {
         let segments = cells.into_iter().map(|(phase, cells)| {
-            let (style, glyph) = palette::phase_style(phase);
+            let (style, glyph) = phase_style(phase);
             styled(style, glyph.to_string().repeat(cells))
         });
         page.line(std::iter::once(plain("  ")).chain(segments));
@@ -219,7 +216,7 @@ fn print_legend(page: &mut Page, report: &Report) {
     let titles = columns.titles();
     page.line([styled(QUIET, format!("    {:<9}{titles}", "phase"))]);
     for (phase, figures) in phases.iter().zip(&rows) {
-        let (style, glyph) = palette::phase_style(*phase);
+        let (style, glyph) = phase_style(*phase);
         page.line([
             plain("  "),
             styled(style, glyph.to_string()),

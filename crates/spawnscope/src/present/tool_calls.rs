@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::page::{Page, plain, styled};
-use super::palette::{PLAIN, QUIET};
+use super::page::{PLAIN, Page, QUIET, plain, styled};
 use super::{text, units};
 use crate::analyze::explain::tool_calls::{Reason, ToolCalls, fixes};
 

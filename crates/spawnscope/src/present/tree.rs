@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use super::palette::{PLAIN, QUIET, TITLE, WARNING};
+use super::page::{PLAIN, QUIET, TITLE, WARNING};
 use super::{text, units, words};
 use crate::analyze::Forest;
 use crate::analyze::model::launch::{FailedExec, Launch, Outcome};

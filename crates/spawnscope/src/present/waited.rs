@@ -1,7 +1,6 @@
 //! The report's section on waits.
 
-use super::page::{Page, plain, styled};
-use super::palette::{PLAIN, QUIET};
+use super::page::{PLAIN, Page, QUIET, plain, styled};
 use super::{text, units, words};
 use crate::analyze::explain::report::Report;
 use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, Parts, WaitTarget, WaitTargets};

@@ -4,16 +4,15 @@
 mod github;
 mod json;
 
-use super::advice::print_snippet;
-use super::markdown::{code, row, sentence};
-use super::page::{Page, plain, styled};
-use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
-use super::{text, units};
-use crate::analyze::compare::budgets::{Budget, Check, Culprit, Grown, Measured, Verdict};
-use crate::event::Nanos;
-use crate::present::diff;
 pub use github::github;
 pub use json::json;
+
+use super::advice::print_snippet;
+use super::markdown::{code, row, sentence};
+use super::page::{FINDING, PLAIN, Page, QUIET, TITLE, WARNING, plain, styled};
+use super::{diff, text, units};
+use crate::analyze::compare::budgets::{Budget, Check, Culprit, Grown, Measured, Verdict};
+use crate::event::Nanos;
 
 const MAX_NAME_WIDTH: usize = 36;
 

@@ -7,19 +7,17 @@ mod markdown;
 mod sentence;
 mod tabulated;
 
-use self::sentence::time;
-use super::columns::{Column, Columns, column};
-use super::page::{Page, plain, styled};
-use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
-use super::{text, units};
-use crate::analyze::compare::diff::{ChangeKind, Condition, CountChange, Diff, Row, Side, TimeChange};
-use crate::analyze::model::phases::Phase;
-use crate::event::Constant;
-
 pub use json::json;
 pub use markdown::markdown;
 pub(super) use sentence::{changed_count, changed_time, count, span};
 pub(super) use tabulated::{DiffTables, tabulate};
+
+use self::sentence::time;
+use super::page::{Column, Columns, FINDING, PLAIN, Page, QUIET, TITLE, WARNING, column, plain, styled};
+use super::{text, units};
+use crate::analyze::compare::diff::{ChangeKind, Condition, CountChange, Diff, Row, Side, TimeChange};
+use crate::analyze::model::phases::Phase;
+use crate::event::Constant;
 
 /// Default number of groups of launches to list of each kind.
 pub const DEFAULT_TOP: usize = 10;

@@ -4,10 +4,8 @@
 
 use super::values::{cell_text, columns, figure, format_estimate, legend, noise, table_legend, title_and_unit};
 use crate::lab::measurements::Estimate;
-use crate::lab::outcome::label;
-use crate::lab::outcome::{Column, Outcome};
-use crate::present::page::{Page, plain, styled};
-use crate::present::palette::{PLAIN, QUIET, TITLE};
+use crate::lab::outcome::{Column, Outcome, label};
+use crate::present::page::{PLAIN, Page, QUIET, TITLE, plain, styled};
 use crate::present::text::{escape, pad_left, pad_right, truncate, width};
 
 pub(super) const INDENT: usize = 2;

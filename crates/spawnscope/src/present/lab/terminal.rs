@@ -9,8 +9,7 @@ use crate::lab::experiments::Experiment;
 use crate::lab::machine::Machine;
 use crate::lab::measurements::Estimate;
 use crate::lab::outcome::{BenchReport, Outcome, Unit, label};
-use crate::present::page::{Page, plain};
-use crate::present::palette::{PLAIN, QUIET, TITLE, WARNING};
+use crate::present::page::{PLAIN, Page, QUIET, TITLE, WARNING, plain};
 use crate::present::text::escape;
 
 pub fn list(experiments: &[Experiment], width: usize) -> String {
