@@ -1,10 +1,13 @@
-//! The report's sections below its tables: PATH search, failed execs, drift, and caveats about the
-//! figures.
+//! Sections of the report: labels, PATH search, failed execs, drift, caveats about the figures,
+//! repeated command lines, commands through a shell, and the busiest episodes.
 
+use super::headline::{argument, process_label};
 use super::page::{Column, Columns, FINDING, PLAIN, Page, QUIET, WARNING, column, plain, styled};
 use super::{text, units, words};
 use crate::analyze::explain::drift::Drift;
 use crate::analyze::explain::report::Report;
+use crate::analyze::explain::tool_calls::{Reason, ToolCalls, fixes};
+use crate::analyze::model::window::Episode;
 use crate::analyze::waits::failed_execs::{Failure, Fault};
 use crate::event::Nanos;
 
@@ -273,4 +276,80 @@ pub(super) fn print_repeats(page: &mut Page, report: &Report) {
         page.line([plain(format!("  {count} x{total}   {line}"))]);
     }
     page.sentence(2, QUIET, "the same arguments in the same directory; the time is summed over the launches");
+}
+
+/// Maximum number of kinds, and of causes of each, that are shown.
+const MAX_KINDS: usize = 4;
+const MAX_CAUSES: usize = 5;
+
+pub(super) fn print_tool_calls(page: &mut Page, kinds: &[ToolCalls]) {
+    if kinds.is_empty() {
+        return;
+    }
+    page.heading("Commands through a shell, until their own exec");
+    for kind in kinds.iter().take(MAX_KINDS) {
+        let [median, high, max] = kind.delay.map(units::time);
+        let caller = text::escape(&kind.caller);
+        let shape = text::escape(kind.shape.as_bytes());
+        let count = units::count(kind.count as u64);
+        let sentence = format!(
+            "{caller} starts {count} commands with `{shape}`; each is executed after {median} (median; 95 % within {high}, at most {max})"
+        );
+        page.hanging([plain("  ")], PLAIN, &sentence);
+        for cause in kind.causes.iter().take(MAX_CAUSES) {
+            let time = text::pad_left(&units::time(cause.time), 11);
+            let others =
+                if cause.calls == kind.count { String::new() } else { format!("  ({} commands)", cause.calls) };
+            let before = if cause.reason == Reason::Hook { "before it: " } else { "" };
+            let label = text::truncate(&text::escape(&cause.label), page.width().saturating_sub(15));
+            page.line([plain(format!("  {time}  {before}{label}")), styled(QUIET, others)]);
+        }
+        let fixes = fixes(kind).join(", ");
+        if !fixes.is_empty() {
+            page.sentence(4, PLAIN, &format!("-> {fixes}"));
+        }
+    }
+}
+
+const MAX_EPISODES: usize = 5;
+/// Minimum width of the name of a process, in columns.
+const EPISODE_NAME_WIDTH: usize = 12;
+const NUMBER_WIDTH: usize = 5;
+const EPISODE_FIGURES: [Column; 4] =
+    [column("start", 11, 4), column("length", 11, 3), column("launches", 10, 1), column("start-up", 11, 2)];
+
+pub(super) fn print_busiest(page: &mut Page, report: &Report, file: Option<&str>) {
+    if report.episodes.is_empty() {
+        return;
+    }
+    page.heading("Busiest episodes");
+    let shown = &report.episodes[..report.episodes.len().min(MAX_EPISODES)];
+    let rows: Vec<Vec<String>> = shown.iter().map(episode_figures).collect();
+    let names: Vec<String> = shown.iter().map(|each| process_label(&each.label, each.pid)).collect();
+    let columns = Columns::fit(page.width().saturating_sub(NUMBER_WIDTH + EPISODE_NAME_WIDTH), &EPISODE_FIGURES, &rows);
+    let width = page.width().saturating_sub(NUMBER_WIDTH - 2);
+    let name_width = columns.name_width(width, text::widest(&names, "process"));
+    let title = text::pad_right("process", name_width);
+    page.line([styled(QUIET, format!("     {title}{}", columns.titles()))]);
+    for ((number, name), figures) in (1..).zip(&names).zip(&rows) {
+        let name = text::pad_right(name, name_width);
+        page.line([plain(format!("  {number}. {name}{}", columns.row(figures)))]);
+    }
+    let others = report.episodes.len() - shown.len();
+    let others = if others > 0 {
+        format!("… {}. ", units::counted(others as u64, "more episode", "more episodes"))
+    } else {
+        String::new()
+    };
+    page.sentence(2, QUIET, &format!("{others}To explain one:"));
+    page.command(2, &format!("spawnscope advise --episode 1{}", argument(file)));
+}
+
+fn episode_figures(episode: &Episode) -> Vec<String> {
+    vec![
+        units::time(episode.span.from),
+        units::time(episode.span.to.since(episode.span.from)),
+        units::count(episode.launches),
+        units::time(episode.tax),
+    ]
 }

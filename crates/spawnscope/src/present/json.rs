@@ -3,16 +3,21 @@
 use serde_json::{Map, Value, json};
 
 use super::groupings::grouping_of;
-use super::json_values::{append, exit, insert_arguments, insert_or_null, insert_text, nanos, spent_value, with_text};
-use super::{advice, callers, episodes, headline, json_values, text, tool_calls, verdict};
+use super::json_values::{
+    self, append, exit, insert_arguments, insert_or_null, insert_text, nanos, spent_value, with_text,
+};
+use super::{advice, callers, headline, text, verdict};
 use crate::analyze::explain::drift::Drift;
 use crate::analyze::explain::report::{GroupBy, Report};
+use crate::analyze::explain::tool_calls::{Reason, ToolCalls};
 use crate::analyze::model::phases::Phase;
+use crate::analyze::model::window::{Episode, WindowTitle};
 use crate::analyze::path::groups::{Group, Repeat};
 use crate::analyze::path::summary::PhaseSums;
 use crate::analyze::predict::dependence::Dependence;
 use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, WaitTarget, WaitTargets};
 use crate::analyze::waits::failed_execs::{Failure, Fault, PathSearches};
+use crate::event::{Nanos, Pid};
 
 /// The `schema_version` of the report. It is raised when a key changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
@@ -25,7 +30,7 @@ pub fn value(report: &Report) -> Value {
     let mut object = recorded(report);
     append(&mut object, found(report));
     if !report.tool_calls.is_empty() {
-        object.insert("tool_calls".into(), tool_calls::values(&report.tool_calls).into());
+        object.insert("tool_calls".into(), tool_calls(&report.tool_calls).into());
     }
     Value::Object(object)
 }
@@ -84,8 +89,8 @@ fn found(report: &Report) -> Value {
         "path_search": path_searches(&report.path_searches),
         "drift": report.drifts.iter().map(drift).collect::<Vec<_>>(),
         "advice": advice::values(&headline::report_to_explain(report).advices),
-        "window": report.window.as_ref().map(episodes::window_value),
-        "episodes": episodes::values(&report.episodes),
+        "window": report.window.as_ref().map(window),
+        "episodes": episodes(&report.episodes),
         "principal_cause": verdict::verdict(report),
     })
 }
@@ -257,4 +262,55 @@ fn phases_unknown(sums: &PhaseSums) -> Value {
 
 fn by_phase(value_of: impl Fn(Phase) -> Value) -> Value {
     Phase::ALL.into_iter().map(|phase| (phase.name().to_owned(), value_of(phase))).collect::<Map<_, _>>().into()
+}
+
+/// Returns all kinds for JSON.
+fn tool_calls(kinds: &[ToolCalls]) -> Vec<Value> {
+    let name = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let values = kinds.iter().map(|kind| {
+        let causes = kind.causes.iter().map(|cause| {
+            let reason = match cause.reason {
+                Reason::StartUp => "start-up",
+                Reason::Wrapper => "wrapper",
+                Reason::Shim => "shim",
+                Reason::Hook => "hook",
+            };
+            json!({ "reason": reason, "label": name(&cause.label), "commands": cause.calls, "time_ns": cause.time.0 })
+        });
+        json!({
+            "caller": name(&kind.caller),
+            "shape": kind.shape,
+            "is_login": kind.is_login,
+            "commands": kind.count,
+            "delay_ns": { "median": kind.delay[0].0, "p95": kind.delay[1].0, "max": kind.delay[2].0 },
+            "causes": causes.collect::<Vec<_>>(),
+        })
+    });
+    values.collect()
+}
+
+fn episodes(episodes: &[Episode]) -> Vec<Value> {
+    let values = (1..).zip(episodes).map(|(number, episode)| {
+        let mut object = Map::new();
+        object.insert("episode".into(), Value::from(number));
+        insert_text(&mut object, "process", &episode.label);
+        object.insert("launches".into(), episode.launches.into());
+        object.insert("launch_tax_ns".into(), nanos(episode.tax));
+        insert_span(&mut object, episode.pid, episode.span.from, episode.span.to);
+        Value::Object(object)
+    });
+    values.collect()
+}
+
+fn window(window: &WindowTitle) -> Value {
+    let mut object = Map::new();
+    insert_text(&mut object, "process", &window.label);
+    insert_span(&mut object, window.pid, window.from, window.to);
+    Value::Object(object)
+}
+
+fn insert_span(object: &mut Map<String, Value>, pid: Option<Pid>, Nanos(from): Nanos, Nanos(to): Nanos) {
+    object.insert("pid".into(), json!(pid.map(|pid| pid.0)));
+    object.insert("from_ns".into(), from.into());
+    object.insert("to_ns".into(), to.into());
 }

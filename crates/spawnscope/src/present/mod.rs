@@ -32,15 +32,12 @@ pub mod whatif;
 pub use crate::units;
 
 mod callers;
-mod cpu_waits;
 mod critical;
-mod episodes;
 mod finding_ids;
 mod findings;
 mod headline;
 mod markdown;
 mod page;
-mod tool_calls;
 mod waited;
 mod words;
 

@@ -7,7 +7,7 @@ use anstyle::Style;
 use super::groupings::{Grouping, grouping_of};
 use super::headline::{self, argument, title};
 use super::page::{Column, Columns, PLAIN, Page, QUIET, TITLE, WARNING, column, phase_style, plain, styled};
-use super::{callers, critical, episodes, findings, summary, text, tool_calls, units, verdict, waited, words};
+use super::{callers, critical, findings, summary, text, units, verdict, waited, words};
 use crate::analyze::explain::report::{GroupBy, Report};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::path::groups::Group;
@@ -94,9 +94,9 @@ pub fn render(report: &Report, options: &Options<'_>) -> String {
         critical::print_critical_path(&mut page, report);
         waited::print_waits(&mut page, report);
         print_advice(&mut page, report, options.file);
-        episodes::print_busiest(&mut page, report, options.file);
+        findings::print_busiest(&mut page, report, options.file);
     }
-    tool_calls::print_tool_calls(&mut page, &report.tool_calls);
+    findings::print_tool_calls(&mut page, &report.tool_calls);
     findings::print_repeats(&mut page, report);
     findings::print_path_searches(&mut page, report);
     findings::print_failures(&mut page, report);

@@ -3,7 +3,7 @@
 //! it, also get the best fix as a sentence.
 
 use super::saving::share_and_amount;
-use super::{cpu_waits, critical, headline, text, units};
+use super::{critical, headline, text, units};
 use crate::analyze::explain::advice::Advice;
 use crate::analyze::explain::report::{GroupBy, Report, Spent};
 use crate::analyze::model::external_wait::ExternalWait;
@@ -89,7 +89,7 @@ pub fn sentences(report: &Report) -> Option<Vec<String>> {
         sentences.push(launch_tax_sentence(report));
     }
     // If it is the largest part, the principal sentence is about it.
-    sentences.extend(cpu_waits::sentence(report).filter(|_| !matches!(largest, Spent::RunQueue)));
+    sentences.extend(cpu_waits_sentence(report).filter(|_| !matches!(largest, Spent::RunQueue)));
     let best = report.advices.worth.first();
     if matches!(largest, Spent::ExternalWait(ExternalWait::Timer, _))
         && best.is_none_or(|best| best.finding.rule != POLLING)
@@ -138,7 +138,7 @@ fn principal_sentences(report: &Report) -> Option<Vec<String>> {
             vec![format!("What {share} of the wall time went into is unknown.")]
         }
         _ => {
-            let most = cpu_waits::sentence(report).filter(|_| matches!(largest, Spent::RunQueue));
+            let most = cpu_waits_sentence(report).filter(|_| matches!(largest, Spent::RunQueue));
             let most = most.unwrap_or_else(|| format!("{share} of the wall time {}.", spent_clause(largest)));
             let most = format!("{nothing}{most}");
             depends.into_iter().chain([most]).collect()
@@ -262,4 +262,47 @@ fn most_of(tax: Nanos, report: &Report) -> Option<String> {
         GroupBy::Parent | GroupBy::Line | GroupBy::Caller => "by ",
     };
     Some(format!("{by}{}", text::escape(&largest.label)))
+}
+
+/// Waits for a CPU are reported if they are at least this share of the wall time.
+const NOTABLE_CPU_WAITS: f64 = 0.2;
+/// Who held the CPUs is reported as one side only, if the other held them for less than this share
+/// of the waits.
+const NEARLY_NONE: f64 = 0.1;
+
+/// Returns the sentence about waits for a CPU: how much of the wall time they are, those of running
+/// programs and those of new processes, and who held the CPUs. `None` if little of the wall time was waiting for a CPU.
+fn cpu_waits_sentence(report: &Report) -> Option<String> {
+    let running = report.where_the_wall_went.iter().find(|(what, _)| *what == Spent::RunQueue);
+    let running = running.map_or(Nanos(0), |(_, time)| *time);
+    let new = report.critical_queue.unwrap_or_default();
+    let all = Nanos(running.0 + new.0);
+    if report.wall.0 == 0 || (all.0 as f64) < NOTABLE_CPU_WAITS * report.wall.0 as f64 {
+        return None;
+    }
+    let holders = holders(report).map(|holders| format!(": {holders}")).unwrap_or_default();
+    let share = |part| units::percent(part, report.wall);
+    // Another sentence has the share of starting programs, which contains the waits of new
+    // processes.
+    let waited = "of the wall time was waiting for a CPU";
+    Some(match (running, new) {
+        (Nanos(0), _) | (_, Nanos(0)) => format!("{} {waited}{holders}.", share(all)),
+        _ => {
+            let [ran, started] = [running, new].map(share);
+            format!("{ran} {waited} while programs ran, and {started} while they started (part of start-up){holders}.")
+        }
+    })
+}
+
+fn holders(report: &Report) -> Option<String> {
+    let waits = report.cpu_waits.filter(|waits| waits.all.0 > 0)?;
+    let others = waits.held_by_others.0 as f64 / waits.all.0 as f64;
+    Some(if others < NEARLY_NONE {
+        "the command's own processes held all CPUs".to_owned()
+    } else if others > 1.0 - NEARLY_NONE {
+        "unrecorded processes held the CPUs".to_owned()
+    } else {
+        let share = units::percent(waits.held_by_others, waits.all);
+        format!("unrecorded processes held the CPUs for {share} of these waits, the command's own for the rest")
+    })
 }
