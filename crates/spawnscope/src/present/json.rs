@@ -291,26 +291,19 @@ fn tool_calls(kinds: &[ToolCalls]) -> Vec<Value> {
 
 fn episodes(episodes: &[Episode]) -> Vec<Value> {
     let values = (1..).zip(episodes).map(|(number, episode)| {
-        let mut object = Map::new();
-        object.insert("episode".into(), Value::from(number));
+        let mut object = Map::from_iter([("episode".to_owned(), Value::from(number))]);
         insert_text(&mut object, "process", &episode.label);
-        object.insert("launches".into(), episode.launches.into());
-        object.insert("launch_tax_ns".into(), nanos(episode.tax));
-        insert_span(&mut object, episode.pid, episode.span.from, episode.span.to);
+        append(&mut object, json!({ "launches": episode.launches, "launch_tax_ns": nanos(episode.tax) }));
+        append(&mut object, span(episode.pid, episode.span.from, episode.span.to));
         Value::Object(object)
     });
     values.collect()
 }
 
 fn window(window: &WindowTitle) -> Value {
-    let mut object = Map::new();
-    insert_text(&mut object, "process", &window.label);
-    insert_span(&mut object, window.pid, window.from, window.to);
-    Value::Object(object)
+    with_text("process", &window.label, span(window.pid, window.from, window.to)).into()
 }
 
-fn insert_span(object: &mut Map<String, Value>, pid: Option<Pid>, Nanos(from): Nanos, Nanos(to): Nanos) {
-    object.insert("pid".into(), json!(pid.map(|pid| pid.0)));
-    object.insert("from_ns".into(), from.into());
-    object.insert("to_ns".into(), to.into());
+fn span(pid: Option<Pid>, Nanos(from): Nanos, Nanos(to): Nanos) -> Value {
+    json!({ "pid": pid.map(|pid| pid.0), "from_ns": from, "to_ns": to })
 }

@@ -1,20 +1,17 @@
-//! The difference between recordings of two versions, for the terminal. `sentence` has the first
-//! sentence and formats numbers; `json`, `markdown` and `tabulated` (for the HTML page) are the
-//! other formats.
+//! The difference between recordings of two versions: for the terminal, as Markdown (for comments
+//! on pull requests and job summaries), and as texts and table cells for the HTML page. `sentence`
+//! has the first sentence and formats numbers; `json` is the other format.
 
 mod json;
-mod markdown;
 mod sentence;
-mod tabulated;
 
-pub use json::json;
-pub use markdown::markdown;
-pub(super) use sentence::{changed_count, changed_time, count, span};
-pub(super) use tabulated::{DiffTables, tabulate};
-
+pub use self::json::json;
 use self::sentence::time;
+pub(super) use self::sentence::{changed_count, changed_time, count, span};
+use super::markdown::{code_cell, row, sentence as prose};
 use super::page::{Column, Columns, FINDING, PLAIN, Page, QUIET, TITLE, WARNING, column, plain, styled};
-use super::{text, units};
+use super::text::{self, escape};
+use super::units;
 use crate::analyze::compare::diff::{ChangeKind, Condition, CountChange, Diff, Row, Side, TimeChange};
 use crate::analyze::model::phases::Phase;
 use crate::event::Constant;
@@ -233,4 +230,104 @@ fn unchanged_note(diff: &Diff) -> String {
     let same = units::counted(same as u64, "group of launches is", "groups of launches are");
     let noise = if diff.runs.iter().all(|runs| *runs > 1) { "; times in parentheses are noise" } else { "" };
     format!("{same} the same{noise}.")
+}
+
+/// Renders the difference. `top` limits the groups of each kind.
+pub fn markdown(diff: &Diff, top: Option<usize>) -> String {
+    let mut text = format!("**{}**\n\n{}\n\n", prose(&sentence::first_sentence(diff)), prose(&runs_note(diff)));
+    for warning in warnings(diff) {
+        text.push_str(&format!("> {}\n\n", prose(&warning)));
+    }
+    text.push_str("| | before | after | change |\n|---|---:|---:|---:|\n");
+    let totals = [
+        ("wall", time_cells(&diff.wall)),
+        ("launches", count_cells(&diff.launches)),
+        ("forks without exec", count_cells(&diff.forks_without_exec)),
+        ("failed execs", count_cells(&diff.failed_execs)),
+        ("critical start-up", time_cells(&diff.critical_tax)),
+        ("start-up", time_cells(&diff.times.tax)),
+    ];
+    for (name, cells) in totals {
+        text.push_str(&row(&[&[name.to_owned()], cells.as_slice()].concat()));
+    }
+    for (heading, rows) in rows_by_kind(diff) {
+        let shown = &rows[..rows.len().min(top.unwrap_or(rows.len()))];
+        write_groups(&mut text, heading, shown, rows.len() - shown.len());
+    }
+    text
+}
+
+fn write_groups(text: &mut String, heading: &str, rows: &[&Row], omitted: usize) {
+    text.push_str(&format!(
+        "\n### {heading}\n\n| program | line | launches | critical | failed execs |\n|---|---|---:|---:|---:|\n"
+    ));
+    for each in rows {
+        let line = sentence::line_label(each).map(|line| code_cell(&line)).unwrap_or_else(|| "-".to_owned());
+        let cells = [vec![code_cell(&escape(&each.command)), line], figures(each)].concat();
+        text.push_str(&row(&cells));
+    }
+    if omitted > 0 {
+        text.push_str(&format!("\n{omitted} more\n"));
+    }
+}
+
+/// Maximum number of rows of a table. Further rows are only counted.
+const MAX_ROWS: usize = 1000;
+/// Maximum width of names, arguments and the command, in columns.
+const MAX_COLUMNS: usize = 300;
+
+/// Everything that the page shows about the difference, apart from the flame graph.
+pub struct DiffTables {
+    pub(super) command: String,
+    pub(super) sentence: String,
+    pub(super) runs: String,
+    pub(super) warnings: Vec<String>,
+    pub(super) totals: Vec<(&'static str, [String; 3])>,
+    pub(super) tables: Vec<TableOfKind>,
+    pub(super) unchanged: String,
+}
+
+/// The table of the groups that were added, removed or changed.
+pub(super) struct TableOfKind {
+    pub(super) heading: &'static str,
+    pub(super) rows: Vec<TableRow>,
+    pub(super) omitted: usize,
+}
+
+pub(super) struct TableRow {
+    pub(super) name: String,
+    pub(super) arguments: String,
+    /// Each figure, and the number by which it is sorted. The number of an unknown figure is empty.
+    pub(super) figures: Vec<(String, String)>,
+}
+
+pub(super) fn tabulate(diff: &Diff) -> DiffTables {
+    DiffTables {
+        command: text::command_line(diff.commands[1].iter().map(Vec::as_slice), Some(MAX_COLUMNS)),
+        sentence: sentence::first_sentence(diff),
+        runs: runs_note(diff),
+        warnings: warnings(diff),
+        totals: total_rows(diff),
+        tables: rows_by_kind(diff).map(|(heading, rows)| table(heading, &rows)).collect(),
+        unchanged: unchanged_note(diff),
+    }
+}
+
+fn table(heading: &'static str, rows: &[&Row]) -> TableOfKind {
+    let shown = rows.iter().take(MAX_ROWS).map(|row| table_row(row));
+    TableOfKind { heading, rows: shown.collect(), omitted: rows.len().saturating_sub(MAX_ROWS) }
+}
+
+fn table_row(row: &Row) -> TableRow {
+    TableRow {
+        name: text::truncate(&name(row), MAX_COLUMNS),
+        arguments: text::truncate(&arguments(row), MAX_COLUMNS),
+        figures: figures(row).into_iter().zip(sort_keys(row)).collect(),
+    }
+}
+
+/// Returns the numbers by which the figures are sorted, in the order of `figures`.
+fn sort_keys(row: &Row) -> [String; 3] {
+    let critical = row.times.critical.value().map(|change| format!("{change:.0}"));
+    [row.count.difference().to_string(), critical.unwrap_or_default(), row.failed_execs.difference().to_string()]
 }

@@ -2,8 +2,6 @@
 //! plots.
 
 mod html;
-mod plot;
-mod table;
 mod terminal;
 mod values;
 

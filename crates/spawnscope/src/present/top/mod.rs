@@ -2,20 +2,19 @@
 //! commands or the tree of processes, details of the selected row, and the keys. Texts of other
 //! programs are escaped. Colours are the 16 that terminals map to their theme.
 
-mod details;
 mod view;
-
-pub use view::{Mode, Sort, View};
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, Table, TableState};
+use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Sparkline, Table, TableState};
 
+pub use self::view::{Mode, Sort, View};
 use super::text;
-use crate::analyze::live::{CommandRow, ProcessRow};
-use crate::event::Nanos;
+use crate::analyze::live::{CommandRow, EndedLaunch, ProcessRow};
+use crate::analyze::model::launch::Outcome;
+use crate::event::{LaunchId, Nanos};
 use crate::units;
 
 /// Width of the title without what is followed: the name, the time, the state and the gaps.
@@ -55,7 +54,7 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, status: &ScreenStatus<'_>) -> us
         Mode::Processes => draw_processes(frame, table, view, status),
     }
     if view.has_details {
-        details::draw(frame, below, view, status);
+        draw_details(frame, below, view, status);
     }
     draw_keys(frame, keys, view, status);
     usize::from(table.height.saturating_sub(1))
@@ -189,6 +188,92 @@ fn draw_keys(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenStat
 fn arguments(argv: &[u8]) -> impl Iterator<Item = &[u8]> {
     let arguments = argv.strip_suffix(b"\0").unwrap_or(argv).split(|byte| *byte == 0);
     arguments.filter(move |_| !argv.is_empty())
+}
+
+/// Draws details of the selected row: the latest launches of a command with their phases, or a
+/// process with its arguments and its parent.
+fn draw_details(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenStatus<'_>) {
+    let width = usize::from(area.width);
+    let lines = match view.mode {
+        Mode::Commands => command_lines(view, width, status),
+        Mode::Processes => process_lines(view, width, status),
+    };
+    let block = Block::new().borders(Borders::TOP).title("details");
+    frame.render_widget(Paragraph::new(lines).block(block), area);
+}
+
+/// Returns two lines for each of the latest launches of the selected command: its arguments, and
+/// its phases.
+fn command_lines<'a>(view: &View, width: usize, status: &ScreenStatus<'_>) -> Vec<Line<'a>> {
+    let commands = view.commands();
+    let Some(command) = commands.get(view.selected()) else {
+        return vec![Line::from("no command is selected")];
+    };
+    if command.recent.is_empty() {
+        return vec![Line::from("no launch of this command has ended yet")];
+    }
+    let launches = command.recent.iter();
+    launches.flat_map(|launch| launch_lines(launch, view, width, status)).collect()
+}
+
+fn launch_lines<'a>(launch: &EndedLaunch, view: &View, width: usize, status: &ScreenStatus<'_>) -> [Line<'a>; 2] {
+    let pid = launch.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string());
+    let ended = match launch.outcome {
+        Outcome::Code(0) | Outcome::Running | Outcome::Unknown => String::new(),
+        Outcome::Code(code) => format!(" exit {code}"),
+        Outcome::Signal { number, .. } => format!(" signal {number}"),
+    };
+    let parent = launch.parent.and_then(|id| running_process(view, id));
+    let parent = parent.map_or_else(String::new, |parent| format!(" from {parent}"));
+    let head = format!("{pid} {}{ended}{parent}: ", units::time(launch.total));
+    let available = width.saturating_sub(text::width(&head));
+    let argv = if launch.argv.is_empty() {
+        text::truncate(&text::escape(&launch.command), available)
+    } else {
+        text::command_line(arguments(&launch.argv), Some(available))
+    };
+    let head = Line::from(format!("{head}{argv}"));
+    let head = if launch.has_failed() { head.style(status.style(Color::Red)) } else { head };
+    let phases = launch.phases.iter().flat_map(|phases| phases.iter());
+    let known = phases.filter_map(|(phase, time)| Some((phase, time.filter(|time| time.0 > 0)?)));
+    let phases: Vec<String> = known.map(|(phase, time)| format!("{} {}", phase.name(), units::time(time))).collect();
+    let phases = text::truncate(&format!("  {}", phases.join("  ")), width);
+    [head, Line::from(phases).style(Style::new().add_modifier(Modifier::DIM))]
+}
+
+fn process_lines<'a>(view: &View, width: usize, status: &ScreenStatus<'_>) -> Vec<Line<'a>> {
+    let processes = view.processes();
+    let Some(process) = processes.get(view.selected()) else {
+        return vec![Line::from("no process is selected")];
+    };
+    let age = process.birth.map(|birth| status.now.since(birth));
+    let parent = process.parent.and_then(|id| running_process(view, id));
+    let mut lines = vec![
+        Line::from(format!(
+            "{}  pid {}  age {}  {} launched",
+            text::escape(&process.command),
+            process.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string()),
+            units::time(age),
+            units::count(process.launched)
+        )),
+        Line::from(parent.map_or_else(
+            || "parent: ended, or not recorded".to_owned(),
+            |parent| format!("parent: {parent} (p selects it)"),
+        )),
+    ];
+    let arguments: Vec<&[u8]> = arguments(&process.argv).collect();
+    if !arguments.is_empty() {
+        let command_line = text::command_line(arguments, Some(8 * width));
+        lines.extend(text::wrap(&command_line, width).into_iter().map(Line::from));
+    }
+    lines
+}
+
+/// Returns the name and pid of a process if it is running.
+fn running_process(view: &View, id: LaunchId) -> Option<String> {
+    let process = view.shown().processes.iter().find(|process| process.id == id)?;
+    let pid = process.pid.map_or_else(String::new, |pid| format!(" {}", pid.0));
+    Some(format!("{}{pid}", text::escape(&process.command)))
 }
 
 #[cfg(test)]

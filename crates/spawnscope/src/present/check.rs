@@ -1,17 +1,19 @@
-//! The result of `spawnscope check` for the terminal and as Markdown. `github` and `json` render
-//! the other formats, with the texts of this file.
+//! The result of `spawnscope check`: for the terminal, as Markdown, as JSON, and as annotations of
+//! GitHub Actions at script lines. Annotations are commands on standard output, so no text from a
+//! recording may look like such a command.
 
-mod github;
-mod json;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
 
-pub use github::github;
-pub use json::json;
+use serde_json::{Map, Value, json};
 
 use super::advice::print_snippet;
+use super::json_values::{insert_or_null, insert_text};
 use super::markdown::{code, row, sentence};
 use super::page::{FINDING, PLAIN, Page, QUIET, TITLE, WARNING, plain, styled};
 use super::{diff, text, units};
 use crate::analyze::compare::budgets::{Budget, Check, Culprit, Grown, Measured, Verdict};
+use crate::analyze::compare::diff::ScriptLine;
 use crate::event::Nanos;
 
 const MAX_NAME_WIDTH: usize = 36;
@@ -221,4 +223,128 @@ pub fn truncate_markdown(mut markdown: String, bytes: usize) -> String {
         markdown.push_str("\n(cut)\n");
     }
     markdown
+}
+
+const SCHEMA_VERSION: u32 = 1;
+
+pub fn json(check: &Check) -> String {
+    let value = json!({
+        "schema_version": SCHEMA_VERSION,
+        "command": text::command_line(check.command.iter().map(Vec::as_slice), None),
+        "runs": check.runs,
+        "lost_events": check.lost,
+        "is_kept": check.is_kept(),
+        "budgets": check.verdicts.iter().map(verdict).collect::<Vec<_>>(),
+    });
+    format!("{value:#}\n")
+}
+
+fn verdict(verdict: &Verdict) -> Value {
+    let (value, low, high) = match verdict.measured {
+        Measured::Count(count) => (json!(count.median), json!(count.low), json!(count.high)),
+        Measured::Interval(interval) => (json!(interval.value), json!(interval.low), json!(interval.high)),
+    };
+    json!({
+        "budget": name(&verdict.budget),
+        "limit": limit(&verdict.budget),
+        "measured": measured(verdict),
+        "value": value,
+        "low": low,
+        "high": high,
+        "is_exceeded": verdict.is_exceeded,
+        "culprits": verdict.culprits.iter().map(|each| culprit(each, verdict)).collect::<Vec<_>>(),
+    })
+}
+
+fn culprit(culprit: &Culprit, verdict: &Verdict) -> Value {
+    let mut object = Map::new();
+    insert_text(&mut object, "command", &culprit.command);
+    let script_line = culprit.script_line.as_ref();
+    insert_or_null(&mut object, "file", script_line.and_then(|script_line| script_line.path.0.as_deref()));
+    object.insert("line".into(), script_line.and_then(|script_line| script_line.line).into());
+    object.insert("count".into(), culprit.count.into());
+    object.insert("text".into(), blame(culprit, &verdict.budget).into());
+    let advice = culprit.advice.as_ref().map(|(title, fix)| json!({ "title": title, "fix": fix }));
+    object.insert("advice".into(), advice.into());
+    Value::Object(object)
+}
+
+/// Maximum number of annotations of a step that GitHub shows.
+const MAX_ANNOTATIONS: usize = 10;
+const LOG_WIDTH: usize = 120;
+
+pub fn github(check: &Check, workspace: &Path) -> String {
+    let mut annotations: Vec<String> = Vec::new();
+    for verdict in check.exceeded() {
+        let count_before = annotations.len();
+        for culprit in &verdict.culprits {
+            if let Some((file, line)) = location(culprit, workspace) {
+                annotations.push(annotation(
+                    verdict,
+                    Some(culprit),
+                    &format!(" file={},line={line},", escape_property(&file)),
+                ));
+            }
+        }
+        if annotations.len() == count_before {
+            annotations.push(annotation(verdict, verdict.culprits.first(), " "));
+        }
+    }
+    annotations.truncate(MAX_ANNOTATIONS);
+    let log = anstream::adapter::strip_str(&text(check, LOG_WIDTH)).to_string();
+    annotations.concat() + &log
+}
+
+fn annotation(verdict: &Verdict, culprit: Option<&Culprit>, properties: &str) -> String {
+    let title = format!("{}: {}", name(&verdict.budget), numbers(verdict));
+    let mut message = culprit.map(|culprit| blame(culprit, &verdict.budget)).unwrap_or_else(|| title.clone());
+    if let Some((advice, fix)) = culprit.and_then(|culprit| culprit.advice.as_ref()) {
+        let lines = std::iter::once(advice).chain(fix);
+        message.extend(lines.map(|line| format!("\n{}", text::escape(line.as_bytes()))));
+    }
+    format!("::error{properties}title={}::{}\n", escape_property(&title), escape_message(&message))
+}
+
+/// Escapes the message of a command. In an older syntax, `##[` begins a command anywhere in a line.
+fn escape_message(text: &str) -> String {
+    let escaped = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    escaped.replace("##[", "# #[")
+}
+
+fn escape_property(text: &str) -> String {
+    escape_message(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+/// Returns the file, relative to the directory of the sources, and the line. `None` if the file is
+/// outside of this directory.
+fn location(culprit: &Culprit, workspace: &Path) -> Option<(String, u32)> {
+    let script_line = culprit.script_line.as_ref()?;
+    Some((relative_path(script_line, workspace)?, script_line.line?))
+}
+
+fn relative_path(script_line: &ScriptLine, workspace: &Path) -> Option<String> {
+    let path = Path::new(std::ffi::OsStr::from_bytes(script_line.path.0.as_deref()?));
+    let path = if path.is_absolute() { path.strip_prefix(workspace).ok()? } else { path };
+    let mut components = path.components().filter(|part| *part != Component::CurDir).peekable();
+    components.peek()?;
+    let names: Option<Vec<String>> = components
+        .map(|part| match part {
+            Component::Normal(name) => Some(text::escape(name.as_bytes())),
+            _ => None,
+        })
+        .collect();
+    Some(names?.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_arguments_are_not_commands() {
+        assert_eq!(escape_message("a%\n::error::b\r##[group]"), "a%25%0A::error::b%0D# #[group]");
+        assert_eq!(escape_property("a:b,c\n"), "a%3Ab%2Cc%0A");
+        assert_eq!(text::without_commands("   ::set-env name=A::b"), "|    ::set-env name=A::b\n");
+        assert_eq!(text::without_commands("x ##[add-mask]y"), "x # #[add-mask]y\n");
+    }
 }
