@@ -3,7 +3,6 @@
 
 #[cfg(feature = "flame")]
 mod svg;
-mod weights;
 
 use std::cmp::Ordering;
 
@@ -17,7 +16,6 @@ use crate::event::Language;
 
 #[cfg(feature = "flame")]
 pub use svg::svg;
-pub(super) use weights::{DifferenceBox, difference_boxes};
 
 /// What the width of a box can show: the value of `--weight`, which is also the name on the HTML
 /// page, and what `--help` says about it.

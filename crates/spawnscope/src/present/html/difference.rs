@@ -1,8 +1,10 @@
 //! The page of `spawnscope diff -o`, which shows the difference between two versions. The template
 //! escapes all text from the recordings, and has the complete content: the script only sorts,
 //! filters and zooms. Numbers and sentences come from `present/diff`, the style and the
-//! Content-Security-Policy from the report's page.
+//! Content-Security-Policy from the report's page. This file chooses the boxes of the flame graph
+//! and their colours.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use askama::Template;
@@ -12,7 +14,6 @@ use crate::analyze::compare::diff::Diff;
 use crate::analyze::path::flame::Weight;
 use crate::event::Nanos;
 use crate::present::diff::{DiffTables, tabulate};
-use crate::present::flame::{DifferenceBox, difference_boxes};
 use crate::present::{text, units};
 
 const DIFFERENCE_STYLE: &str = include_str!("../../../templates/difference.css");
@@ -120,6 +121,66 @@ fn class(before: u64, after: u64) -> String {
     format!("{name}-{shade:.0}")
 }
 
+/// The mean weight of each stack, before and after.
+type Weights = BTreeMap<String, [u64; 2]>;
+
+/// A box of the flame graph of a difference. Its width is the sum, over the stacks in it, of the
+/// larger of the two weights.
+#[derive(Debug, PartialEq, Eq)]
+struct DifferenceBox {
+    name: String,
+    depth: usize,
+    /// Where the box begins, in the unit of the weights.
+    start: u64,
+    width: u64,
+    weights: [u64; 2],
+}
+
+/// Returns the boxes of the folded stacks of the runs of two versions, each after the box below it.
+fn difference_boxes(before: &[String], after: &[String]) -> Vec<DifferenceBox> {
+    let weights = stack_weights(before, after);
+    // Sorted by frames, not by text, so that the stacks in one box are adjacent.
+    let stacks: BTreeMap<Vec<&str>, [u64; 2]> =
+        weights.iter().map(|(stack, weights)| (stack.split(';').collect(), *weights)).collect();
+    let mut boxes: Vec<DifferenceBox> = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
+    let mut start = 0;
+    for (frames, weights) in stacks {
+        let width = weights[0].max(weights[1]);
+        let shared = open.iter().zip(&frames).take_while(|(index, frame)| boxes[**index].name == **frame).count();
+        open.truncate(shared);
+        for (depth, frame) in frames.iter().enumerate().skip(shared) {
+            open.push(boxes.len());
+            boxes.push(DifferenceBox { name: (*frame).to_owned(), depth, start, width: 0, weights: [0, 0] });
+        }
+        for index in &open {
+            let open_box = &mut boxes[*index];
+            open_box.width += width;
+            open_box.weights = [open_box.weights[0] + weights[0], open_box.weights[1] + weights[1]];
+        }
+        start += width;
+    }
+    boxes
+}
+
+fn stack_weights(before: &[String], after: &[String]) -> Weights {
+    let mut weights = Weights::new();
+    add_runs(&mut weights, before, 0);
+    add_runs(&mut weights, after, 1);
+    weights
+}
+
+fn add_runs(weights: &mut Weights, runs: &[String], side: usize) {
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    for (stack, weight) in runs.iter().flat_map(|run| run.lines()).filter_map(|line| line.rsplit_once(' ')) {
+        *sums.entry(stack).or_default() += weight.parse::<u64>().unwrap_or_default();
+    }
+    for (stack, sum) in sums {
+        let mean = (sum as f64 / runs.len() as f64).round() as u64;
+        weights.entry(stack.to_owned()).or_default()[side] = mean;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,5 +197,15 @@ mod tests {
         assert_eq!(class(0, 3), "more-4");
         assert_eq!(class(100, 99), "less-1");
         assert_eq!(class(100, 200), "more-2");
+    }
+
+    #[test]
+    fn stacks_in_one_box_are_adjacent_and_removed_stacks_keep_their_width() {
+        let boxes = difference_boxes(&["a;c 2\na b 1\na;b 10".to_owned()], &["a;c 5".to_owned()]);
+        let found: Vec<_> =
+            boxes.iter().map(|each| (each.name.as_str(), each.depth, each.start, each.width, each.weights)).collect();
+        let wanted =
+            [("a", 0, 0, 15, [12, 5]), ("b", 1, 0, 10, [10, 0]), ("c", 1, 10, 5, [2, 5]), ("a b", 0, 15, 1, [1, 0])];
+        assert_eq!(found, wanted);
     }
 }

@@ -1,15 +1,13 @@
 //! The page of `spawnscope html`: one file with everything in it, which loads nothing and opens
-//! without a server. `frame` is the part that can be read without scripts. `launches`, `path` and
-//! `pack` make the data, and `bundle/` is the code that draws it, built from
+//! without a server. `frame` is the part that can be read without scripts. This file, `launches`
+//! and `pack` make the data, and `bundle/` is the code that draws it, built from
 //! crates/spawnscope/html. Strings of a recording are data: they reach the page through the
 //! template, which escapes them, or compressed.
 
 mod difference;
 mod frame;
-mod lanes;
 mod launches;
 mod pack;
-mod path;
 
 use std::collections::HashMap;
 use std::io;
@@ -26,13 +24,14 @@ use super::json_values::nanos;
 use super::{text, waited, words};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::path::concurrency::Concurrency;
-use crate::analyze::path::critical_path::{CriticalPath, Stretch};
+use crate::analyze::path::critical_path::{Charge, CriticalPath, Stretch};
 use crate::analyze::path::flame::Flame;
 use crate::analyze::path::groups::Group;
 use crate::analyze::predict::dependence::Removal;
+use crate::analyze::sites::alike;
 use crate::analyze::sites::callers::Callers;
 use crate::analyze::waits::attribution::AttributedWaits;
-use crate::analyze::{Forest, GroupBy, Report, sites::alike};
+use crate::analyze::{Forest, GroupBy, Report};
 use crate::event::Nanos;
 
 /// Maximum number of rows of the timeline. If there are more launches, similar ones are merged.
@@ -161,7 +160,7 @@ fn removal(removal: &Removal) -> Value {
 
 fn add_path(pack: &mut Pack, contents: &Contents<'_, '_>, order: &Order) {
     let unit = contents.unit();
-    let parts = path::parts(contents.stretches, order);
+    let parts = path_parts(contents.stretches, order);
     pack.add_deltas("path_start", parts.iter().map(|part| part.start / unit));
     pack.add_plain("path_span", parts.iter().map(|part| in_units(part.end - part.start, unit)));
     pack.add_deltas("path_row", parts.iter().map(|part| part.position.map_or(0, |position| 1 + u64::from(position))));
@@ -239,4 +238,94 @@ fn table_row(group: &Group, group_by: GroupBy) -> Value {
 fn list_counts(counts: impl Iterator<Item = (String, u64)>) -> String {
     let texts: Vec<String> = counts.take(MAX_NAMED).map(|(label, count)| format!("{label} x {count}")).collect();
     text::truncate(&texts.join(", "), MAX_LABEL_WIDTH)
+}
+
+/// Maximum number of parts of the path. A screen cannot show more.
+const MAX_PARTS: u64 = 16_384;
+
+/// A part of the path. Times are in nanoseconds since the recording began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PathPart {
+    start: u64,
+    end: u64,
+    /// The position of the row in the columns. `None` outside of all launches.
+    position: Option<u32>,
+}
+
+/// Returns the parts of the path in order. If there are too many, all parts in a span of time
+/// become one, on the row with most of that time.
+fn path_parts(stretches: &[Stretch], order: &Order) -> Vec<PathPart> {
+    let parts = stretches.iter().map(|stretch| PathPart {
+        start: stretch.start.0,
+        end: stretch.end.0,
+        position: position_of(stretch.charge, order),
+    });
+    let mut parts: Vec<PathPart> = parts.collect();
+    parts.sort_by_key(|part| part.start);
+    let parts = join_adjacent(parts);
+    let end = parts.last().map_or(0, |part| part.end);
+    if parts.len() as u64 <= MAX_PARTS {
+        return parts;
+    }
+    join_adjacent(merge_into_bins(&parts, end.div_ceil(MAX_PARTS)))
+}
+
+fn position_of(charge: Charge, order: &Order) -> Option<u32> {
+    match charge {
+        Charge::Phase(launch, _) | Charge::RunQueue(launch) => Some(order.position_of[launch as usize]),
+        Charge::ExternalWait(_) => None,
+    }
+}
+
+fn join_adjacent(parts: Vec<PathPart>) -> Vec<PathPart> {
+    let mut all: Vec<PathPart> = Vec::new();
+    for part in parts {
+        match all.last_mut().filter(|last| last.position == part.position && last.end == part.start) {
+            Some(last) => last.end = part.end,
+            None => all.push(part),
+        }
+    }
+    all
+}
+
+/// Divides the time into bins of this width, in nanoseconds. Each bin becomes a part on the row
+/// with most of its time.
+fn merge_into_bins(parts: &[PathPart], width: u64) -> Vec<PathPart> {
+    let mut bins: Vec<PathPart> = Vec::new();
+    let mut times: HashMap<Option<u32>, u64> = HashMap::new();
+    let mut bin = 0;
+    for part in parts {
+        let mut at = part.start;
+        while at < part.end {
+            if at / width != bin {
+                bins.extend(finish_bin(bin, width, &mut times));
+                bin = at / width;
+            }
+            let until = part.end.min((bin + 1).saturating_mul(width));
+            *times.entry(part.position).or_default() += until - at;
+            at = until;
+        }
+    }
+    bins.extend(finish_bin(bin, width, &mut times));
+    bins
+}
+
+fn finish_bin(bin: u64, width: u64, times: &mut HashMap<Option<u32>, u64>) -> Option<PathPart> {
+    let (position, _) = times.drain().max_by_key(|(position, time)| (*time, *position))?;
+    Some(PathPart { start: bin * width, end: (bin + 1).saturating_mul(width), position })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(start: u64, end: u64, position: u32) -> PathPart {
+        PathPart { start, end, position: Some(position) }
+    }
+
+    #[test]
+    fn a_bin_is_on_the_row_with_most_time_in_it() {
+        let parts = [part(0, 4, 1), part(4, 6, 2), part(6, 11, 1), part(11, 30, 3)];
+        assert_eq!(join_adjacent(merge_into_bins(&parts, 10)), [part(0, 10, 1), part(10, 30, 3)]);
+    }
 }

@@ -1,22 +1,25 @@
 //! Writes the launches as an OpenTelemetry trace in OTLP/JSON: a span for each launch, with the
-//! attributes of the semantic conventions for CLI programs. `tree` decides which spans there are,
-//! `context` their ids. Ids are hexadecimal, and 64-bit numbers are strings.
+//! attributes of the semantic conventions for CLI programs. Ids are hexadecimal, and 64-bit numbers
+//! are strings.
+//!
+//! Viewers cannot show tens of thousands of spans. So if there are too many launches, similar
+//! siblings (launches of one program by the same span) become one span.
+//!
+//! The ids of a trace are those in TRACEPARENT (W3C Trace Context), so that the command becomes
+//! part of its caller's trace, or new ones.
 
-mod context;
-mod tree;
-
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Display;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-pub use self::context::TraceContext;
-use self::tree::{Node, Tree};
 use super::json_values::hex;
 use super::text;
 use super::words::signal_name;
 use crate::analyze::Forest;
-use crate::analyze::model::launch::{Launch, Outcome, base_name};
+use crate::analyze::model::launch::{Command, Launch, Outcome, base_name};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::sites::callers::{CallSite, Callers, Detail};
 use crate::event::Nanos;
@@ -187,5 +190,167 @@ fn error(outcome: Outcome) -> Option<String> {
         Outcome::Code(0) | Outcome::Running | Outcome::Unknown => None,
         Outcome::Code(code) => Some(format!("exit {code}")),
         Outcome::Signal { number, .. } => Some(signal_name(number)),
+    }
+}
+
+/// Numbers of similar siblings that may have a span each. They are tried in this order until there
+/// are few enough spans.
+const SIBLING_LIMITS: [usize; 7] = [usize::MAX, 1024, 256, 64, 16, 4, 1];
+
+/// A span: one launch, or similar siblings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Node {
+    launches: Vec<usize>,
+    parent: Option<usize>,
+}
+
+/// The spans of a trace, parents first.
+#[derive(Clone, Debug)]
+struct Tree {
+    nodes: Vec<Node>,
+    /// Number of launches without a span, because there were too many spans even after aggregation.
+    dropped: u64,
+}
+
+impl Tree {
+    /// Arranges the launches for which `has_time` returns true in at most `max_spans` spans.
+    fn arrange(forest: &Forest<'_>, max_spans: usize, has_time: impl Fn(usize) -> bool) -> Tree {
+        let mut tree = Tree::aggregate(forest, SIBLING_LIMITS[0], &has_time);
+        for sibling_limit in &SIBLING_LIMITS[1..] {
+            if tree.nodes.len() <= max_spans {
+                return tree;
+            }
+            tree = Tree::aggregate(forest, *sibling_limit, &has_time);
+        }
+        // Nodes are ordered level by level, so the deepest ones are dropped.
+        let dropped = tree.nodes.iter().skip(max_spans).map(|node| node.launches.len() as u64).sum();
+        tree.nodes.truncate(max_spans);
+        Tree { dropped, ..tree }
+    }
+
+    /// Arranges the launches. If there are more than `sibling_limit` similar siblings, they become
+    /// one span.
+    fn aggregate(forest: &Forest<'_>, sibling_limit: usize, has_time: &impl Fn(usize) -> bool) -> Tree {
+        let tops = [forest.roots.as_slice(), &forest.orphans].concat();
+        let mut nodes: Vec<Node> = Vec::new();
+        let mut pending: VecDeque<(Option<usize>, Vec<usize>)> =
+            VecDeque::from([(None, visible(forest, tops, has_time))]);
+        while let Some((parent, siblings)) = pending.pop_front() {
+            let mut alike: BTreeMap<Command<'_>, Vec<usize>> = BTreeMap::new();
+            for index in siblings {
+                alike.entry(*forest.launches[index].command).or_default().push(index);
+            }
+            let each = alike.into_values().flat_map(|launches| {
+                let size = if launches.len() > sibling_limit { launches.len() } else { 1 };
+                launches.chunks(size).map(<[usize]>::to_vec).collect::<Vec<_>>()
+            });
+            for launches in each {
+                let children = launches.iter().flat_map(|index| forest.children(*index).iter().copied());
+                let children = visible(forest, children.collect(), has_time);
+                if !children.is_empty() {
+                    pending.push_back((Some(nodes.len()), children));
+                }
+                nodes.push(Node { launches, parent });
+            }
+        }
+        Tree { nodes, dropped: 0 }
+    }
+}
+
+/// Replaces processes that are not launches, or whose time is unknown, with their children.
+fn visible(forest: &Forest<'_>, indices: Vec<usize>, has_time: &impl Fn(usize) -> bool) -> Vec<usize> {
+    let mut visible = Vec::with_capacity(indices.len());
+    let mut pending = indices;
+    while let Some(index) = pending.pop() {
+        if forest.launches[index].is_launch() && has_time(index) {
+            visible.push(index);
+        } else {
+            pending.extend_from_slice(forest.children(index));
+        }
+    }
+    visible.sort_unstable();
+    visible
+}
+
+/// The trace that the spans belong to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceContext {
+    pub trace_id: [u8; 16],
+    /// The span that launched the command, if it is part of another trace.
+    pub parent: Option<[u8; 8]>,
+    /// The flags of the trace. Bit 0: sampled.
+    pub flags: u8,
+}
+
+impl TraceContext {
+    /// Parses a TRACEPARENT: `00-TRACE-SPAN-FLAGS`, in lower-case hexadecimal. Returns `None` if it
+    /// is invalid: the caller ignores it then.
+    pub fn parse(text: &str) -> Option<TraceContext> {
+        let mut parts = text.trim().split('-');
+        let [version] = parse_hex(parts.next()?)?;
+        let (trace_id, parent, [flags]) =
+            (parse_hex(parts.next()?)?, parse_hex(parts.next()?)?, parse_hex(parts.next()?)?);
+        // Later versions may add parts; version 255 is invalid.
+        let has_more = parts.next().is_some();
+        let is_valid = version != 0xff && (version > 0 || !has_more) && trace_id != [0; 16] && parent != [0; 8];
+        is_valid.then_some(TraceContext { trace_id, parent: Some(parent), flags })
+    }
+
+    /// Returns a new trace for a recording. Its ids are the same for each export of this recording,
+    /// so that two exports do not become two traces.
+    pub fn for_recording(started_unix_ns: i64, command: &[Vec<u8>]) -> TraceContext {
+        let mut trace_id = [0; 16];
+        for (number, half) in (0u8..).zip(trace_id.chunks_mut(8)) {
+            let mut hasher = DefaultHasher::new();
+            (number, started_unix_ns, command).hash(&mut hasher);
+            half.copy_from_slice(&hasher.finish().max(1).to_be_bytes());
+        }
+        TraceContext { trace_id, parent: None, flags: 1 }
+    }
+
+    /// Returns the id of the span with a number. Numbers below 2^63 have different ids.
+    fn span_id(&self, number: u64) -> [u8; 8] {
+        let mut half = [0; 8];
+        half.copy_from_slice(&self.trace_id[8..]);
+        // An odd factor permutes all 64-bit numbers.
+        let id = (u64::from_be_bytes(half) ^ 0x5bd1_e995).wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        id.max(1).to_be_bytes()
+    }
+}
+
+fn parse_hex<const N: usize>(hex: &str) -> Option<[u8; N]> {
+    let is_lower = hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if hex.len() != 2 * N || !is_lower {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, digits) in bytes.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invalid_traceparent_is_ignored() {
+        let valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let context = TraceContext::parse(valid).unwrap();
+        assert_eq!(context.trace_id[..2], [0x4b, 0xf9]);
+        assert_eq!(context.parent.unwrap()[7], 0xb7);
+        assert!(TraceContext::parse(&valid.replacen("00", "01", 1)).is_some());
+        for invalid in [
+            "",
+            "00-0-0-01",
+            &valid.to_uppercase(),
+            &valid.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32)),
+            &valid.replace("00f067aa0ba902b7", &"0".repeat(16)),
+            &valid.replacen("00", "ff", 1),
+            &format!("{valid}-more"),
+        ] {
+            assert_eq!(TraceContext::parse(invalid), None, "{invalid}");
+        }
     }
 }
