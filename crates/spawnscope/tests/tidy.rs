@@ -14,7 +14,7 @@ use std::process::Command;
 /// crate with the command line.
 const PRESENT: &str = "crates/spawnscope/src/present";
 /// The modules that `present` may use.
-const PRESENT_MAY_IMPORT: [&str; 6] = ["event", "units", "analyze", "doctor", "lab", "present"];
+const PRESENT_MAY_IMPORT: [&str; 7] = ["event", "units", "analyze", "doctor", "lab", "present", "spawnscope_data"];
 const CLI: &str = "crates/spawnscope/src/cli";
 /// Files in `cli` that write to standard error: messages, and the report after a recording, which
 /// contains only our own text.
