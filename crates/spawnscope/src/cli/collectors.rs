@@ -1,14 +1,21 @@
-//! Chooses the collector of `record`, and prints what is unknown with it.
+//! Chooses the collector of `record` and the processes that it also follows, and prints what is
+//! unknown with it.
+
+use std::collections::{BTreeSet, HashSet};
 
 use anyhow::{Result, bail};
 
 use super::args::CollectorChoice;
 use super::output::print_message;
+use crate::analyze::model::launch::base_name;
 #[cfg(feature = "ebpf")]
 use crate::collect::ebpf::EbpfCollector;
 use crate::collect::ptrace::PtraceCollector;
 use crate::collect::{CollectError, Collector, Follow, Refusal, Settings};
+use crate::event::Pid;
 use crate::present::text::wrap;
+use crate::process::pidfd;
+use crate::procfs;
 
 /// Whether `attach` prints what the collector does not record.
 pub fn prints_notice(collector: &dyn Collector) -> bool {
@@ -146,4 +153,46 @@ fn print_refusal(refusal: &Refusal) {
         text.push_str(line);
     }
     print_message(&text);
+}
+
+/// Returns the processes of `record --with`: daemons that are already running, which the user named
+/// by pid or by name, and their descendants, except the recorder and its
+/// descendants.
+pub fn processes_with(wanted: &[String]) -> Result<Vec<Pid>> {
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let own_processes: HashSet<Pid> = procfs::tree(Pid(std::process::id().cast_signed())).into_iter().collect();
+    let mut found = BTreeSet::new();
+    for text in wanted {
+        let named: Vec<Pid> = match text.parse() {
+            Ok(pid) => vec![check_exists(Pid(pid))?],
+            Err(_) => procfs::processes()
+                .filter(|pid| !own_processes.contains(pid) && has_name(*pid, text.as_bytes()))
+                .collect(),
+        };
+        if named.is_empty() {
+            bail!(
+                "--with {text}: no process has this name; start the daemon before the recording, or give its pid (`ps -e` lists \
+                 both)"
+            );
+        }
+        found.extend(named.into_iter().flat_map(procfs::tree));
+    }
+    Ok(found.into_iter().filter(|pid| !own_processes.contains(pid)).collect())
+}
+
+/// Returns the pid. Fails if no process has it.
+fn check_exists(pid: Pid) -> Result<Pid> {
+    match pidfd(pid) {
+        Ok(_) => Ok(pid),
+        Err(error) => bail!("--with {}: no process has this pid ({error})", pid.0),
+    }
+}
+
+/// Whether a process has this name. Its names are that of its main thread, which the kernel cuts to
+/// 15 bytes, and the base name of its first argument.
+fn has_name(pid: Pid, wanted: &[u8]) -> bool {
+    procfs::name(pid).is_some_and(|name| name == wanted)
+        || procfs::arguments(pid).first().is_some_and(|first| base_name(first) == wanted)
 }

@@ -16,14 +16,17 @@ use sha2::{Digest, Sha256};
 use super::analysis::{Input, with_timelines_of};
 use super::args::ExportArguments;
 use super::identity::{self, Caller};
-use super::output_file::{act_as_caller, create_beside};
+use super::output_file::{PRIVATE, act_as_caller, create_beside};
+use super::recordings::unix_ns_now;
 use super::{fleet, output};
 use crate::analyze::GroupBy;
 use crate::analyze::model::window::Part;
 use crate::analyze::sites::build_labels::{BuildLabel, BuildLabels};
 use crate::analyze::waits::attribution::attributed_waits;
+use crate::doctor::Diagnosis;
 use crate::parallel;
-use crate::present::dataset::{Contents, Dataset, Table};
+use crate::present::dataset::{Contents, Dataset, Examination, Table};
+use crate::present::doctor;
 use crate::present::json_values::hex;
 use crate::record::reader::{Info, RecordingFile};
 
@@ -263,6 +266,29 @@ fn encode_character(character: char) -> String {
     let mut bytes = [0; 4];
     let bytes = character.encode_utf8(&mut bytes).bytes();
     bytes.map(|byte| format!("%{byte:02X}")).collect()
+}
+
+/// Checks the dataset before the examination, which takes seconds.
+pub fn check_for_examination(root: &Path) -> Result<()> {
+    if fleet::is_store(root) {
+        return Ok(());
+    }
+    if root == Path::new("-") {
+        bail!("a dataset is a directory, or s3://BUCKET/PREFIX: name it with -o");
+    }
+    check_root(root)
+}
+
+/// Adds the findings under the name `host`, or else under the machine's own name.
+pub fn add_examination(root: &Path, diagnosis: &Diagnosis, host: Option<&str>) -> Result<()> {
+    let machine = rustix::system::uname();
+    let own_name = machine.nodename().to_string_lossy();
+    let host = host.unwrap_or(&own_name);
+    let examined_unix_ns = unix_ns_now()?;
+    let files = DatasetFiles::for_examination(root, examined_unix_ns, &format!("{host}\n{}", doctor::json(diagnosis)))?;
+    let examination =
+        Examination { id: files.id(), examined_unix_ns, host, kernel: &machine.release().to_string_lossy(), diagnosis };
+    files.write(&Dataset::of_examination(&examination), PRIVATE)
 }
 
 #[cfg(test)]

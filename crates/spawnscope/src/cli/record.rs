@@ -11,21 +11,18 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use super::args::{DEFAULT_FILE, RecordArguments};
-use super::collectors;
-use super::exit::Status;
+use super::exit::{self, Status};
 use super::metrics::{self, Publisher};
 use super::node_hook::NodeHook;
 use super::output::{escape_line, print_failure, print_message};
 use super::output_file::OutputFile;
-use super::recordings::{LastRecording, RecordingSettings, Recordings, unix_ns_now};
+use super::recordings::{LastRecording, RecordingSettings, Recordings, as_in_command, unix_ns_now};
 use super::resources::{self, MemoryPlan};
 use super::ring::Ring;
-use super::running::RunningProcesses;
-use super::session::{Outcome, Session, TracedCommand, Watcher};
-use super::{exit, git_exclude, identity, labels, report};
+use super::session::{Outcome, RunningProcesses, Session, TracedCommand, Watcher};
+use super::{collectors, git_exclude, identity, labels, report};
 use crate::allowed_cpus::allowed_cpus;
 use crate::calibrate::{Calibrator, UnrecordedCall, recorded_launches};
-use crate::clock;
 use crate::collect::{Collector, Follow, ROOT, Settings};
 use crate::event::{Calibration, Event, EventKind, Nanos, Pid, TaskId};
 use crate::held::{HeldCommand, Identity};
@@ -34,7 +31,7 @@ use crate::process::pidfd;
 use crate::record::reader::Scope;
 use crate::record::{Ending, FinishedFiles, Header, RecordError, Recorder, Redaction, WriterOptions, numbered_file};
 use crate::signals::Signals;
-use crate::units;
+use crate::{clock, units};
 
 pub fn run(arguments: &RecordArguments) -> Result<Status> {
     // Signals are caught once for all runs, because catching blocks them: the next run would take
@@ -220,14 +217,6 @@ fn attach_and_calibrate(
     Ok(Calibrated { collector, calibration, overhead })
 }
 
-/// Returns what recording has added to each operation so far. In the command, it is more or less
-/// than what was measured before.
-pub(super) fn as_in_command(overhead: &[Calibration], collector: &dyn Collector) -> Vec<Calibration> {
-    let surplus = collector.cost_beyond_calibration();
-    let more = |what| surplus.iter().find(|(other, _)| *other == what).map_or(0.0, |(_, more)| *more);
-    overhead.iter().map(|row| row.increased(more(row.what))).collect()
-}
-
 fn attach(
     arguments: &RecordArguments,
     held: Option<&HeldCommand>,
@@ -242,7 +231,7 @@ fn attach(
         buffer_bytes: memory_plan.buffer_kib * 1024,
         script_lines: !arguments.no_lines,
         command: held.map(|held| held.path().to_owned()),
-        with: super::with::find(&arguments.with)?,
+        with: collectors::processes_with(&arguments.with)?,
         stacks: arguments.stacks,
         sample: arguments.sample,
         failed_execs: !arguments.no_failed_execs,

@@ -8,9 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-use super::carried_processes::CarriedProcesses;
-use super::cut::Cut;
-use super::record::as_in_command;
+use super::cut::{CarriedProcesses, Cut};
 use super::ring::Ring;
 use crate::clock;
 use crate::collect::Collector;
@@ -207,6 +205,14 @@ fn lost_since(lost: &[Loss], before: &[Loss]) -> Vec<Loss> {
     }
     lost.retain(|loss| loss.events > 0);
     lost
+}
+
+/// Returns what recording has added to each operation so far. In the command, it is more or less
+/// than what was measured before.
+pub fn as_in_command(overhead: &[Calibration], collector: &dyn Collector) -> Vec<Calibration> {
+    let surplus = collector.cost_beyond_calibration();
+    let more = |what| surplus.iter().find(|(other, _)| *other == what).map_or(0.0, |(_, more)| *more);
+    overhead.iter().map(|row| row.increased(more(row.what))).collect()
 }
 
 #[cfg(test)]

@@ -2,19 +2,20 @@
 //! command runs, forwards signals, and decides when to stop. If anything fails here, the command
 //! still runs to its end.
 
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::cut::may_exist;
 use super::metrics::Publisher;
 use super::output::{escape_line, print_message};
 use super::recordings::Recordings;
-use super::running::RunningProcesses;
 use crate::allowed_cpus::allowed_cpus;
 use crate::collect::{CollectError, Collector};
-use crate::event::{EventKind, LaunchId, Loss, Nanos, Pid};
+use crate::event::{Event, EventKind, LaunchId, Loss, Nanos, Pid, TaskId};
 use crate::record::{Follower, Header};
 use crate::signals::{ArrivedSignal, Signals};
 use crate::{clock, job_control, units};
@@ -368,5 +369,79 @@ impl Interrupts {
         self.presses.retain(|&press| now.duration_since(press) <= MAX_PRESSES_TIME);
         self.presses.push(now);
         self.presses.len() >= PRESSES_TO_EXIT
+    }
+}
+
+/// Launched processes that are still running, according to the events so far.
+#[derive(Debug, Default)]
+pub struct RunningProcesses {
+    processes: HashMap<LaunchId, Pid>,
+    /// Threads that have exited but are still on a CPU.
+    leaving: HashSet<TaskId>,
+}
+
+impl RunningProcesses {
+    pub fn update(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::Launched(launched) => drop(self.processes.insert(event.launch, launched.pid)),
+            EventKind::Exited(_) => drop(self.leaving.insert(event.task)),
+            EventKind::Gone { zombie, .. } => {
+                self.leaving.remove(&event.task);
+                if zombie.is_some() {
+                    self.processes.remove(&event.launch);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub fn has_leaving_threads(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    pub fn process_count(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// Removes processes that have ended but whose exit event was lost.
+    pub fn forget_missing(&mut self) {
+        self.processes.retain(|_, pid| may_exist(*pid));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Nanos;
+
+    fn gone(launch: u64, task: u64, zombie: Option<Nanos>) -> Event {
+        let kind = EventKind::Gone { zombie, auto_reaped: false, cpu: Some(Nanos(1)) };
+        event(launch, task, kind)
+    }
+
+    fn event(launch: u64, task: u64, kind: EventKind) -> Event {
+        Event { at: Nanos(5), launch: LaunchId(launch), task: TaskId(task), kind }
+    }
+
+    #[test]
+    fn a_process_lives_until_its_last_thread_is_gone() {
+        let mut running = RunningProcesses::default();
+        running.processes.insert(LaunchId(2), Pid(0));
+        running.update(&gone(2, 3, None));
+        assert_eq!(running.process_count(), 1, "another thread is still running");
+        running.forget_missing();
+        assert_eq!(running.process_count(), 1, "its pid is unknown");
+        running.update(&gone(2, 2, Some(Nanos(4))));
+        assert_eq!(running.process_count(), 0);
+    }
+
+    #[test]
+    fn a_process_whose_end_was_lost_is_forgotten() {
+        let mut running = RunningProcesses::default();
+        // Above the largest pid that Linux assigns.
+        running.processes.insert(LaunchId(2), Pid(1 << 23));
+        running.processes.insert(LaunchId(3), Pid(std::process::id().cast_signed()));
+        running.forget_missing();
+        assert_eq!(running.processes.keys().collect::<Vec<_>>(), [&LaunchId(3)]);
     }
 }

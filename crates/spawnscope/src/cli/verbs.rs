@@ -6,10 +6,12 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueHint};
 
-use super::args::{self, BenchArguments, DoctorArguments, ExportArguments, RecordArguments};
+use super::args::{self, ExportArguments, RecordArguments};
 #[cfg(feature = "top")]
 use super::top;
-use super::{accel, advise, check, diff, flame, fleet, hold, html, import, mcp, report, shell, tree, whatif};
+use super::{
+    accel, advise, bench, check, diff, doctor, flame, fleet, hold, html, import, mcp, report, shell, tree, whatif,
+};
 
 /// Show where the time of process launches goes
 ///
@@ -181,8 +183,8 @@ pub enum Verb {
     /// Each experiment alternates its cases for as many rounds as the noise requires and the time
     /// limit allows, and prints medians with 95 % confidence intervals. `--list` names the
     /// experiments; without names, all of them run.
-    #[command(after_help = args::bench::EXAMPLES)]
-    Bench(BenchArguments),
+    #[command(after_help = bench::EXAMPLES)]
+    Bench(bench::BenchArguments),
     /// Run as a worker process of `bench`
     #[command(hide = true)]
     LabWorker {
@@ -194,8 +196,8 @@ pub enum Verb {
     /// Measures what a launch costs, looks for permission scanners, shims, slow directories and
     /// start-up files, and prints what each costs here, how to fix it, and what the fix costs. It
     /// changes nothing.
-    #[command(after_help = args::doctor::EXAMPLES)]
-    Doctor(DoctorArguments),
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(doctor::DoctorArguments),
     /// Serve agents: a Model Context Protocol server on standard input and output
     ///
     /// Coding agents and other clients start it. It answers what `report`, `advise`, `whatif` and

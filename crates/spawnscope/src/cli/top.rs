@@ -1,11 +1,12 @@
 //! `spawnscope top`: a live view. It records to a small ring in a temporary directory, as `record
-//! --keep` does, and a thread draws a view of the recorded rows. The thread owns the terminal, and
-//! `screen` restores it at the end.
-
-mod screen;
+//! --keep` does, and a thread draws a view of the recorded rows. The thread owns the terminal,
+//! which is in raw mode and shows the alternate screen meanwhile. The terminal is opened as
+//! /dev/tty, because standard output may be redirected for the command.
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::fs::{File, OpenOptions};
+use std::io::{IsTerminal, stderr, stdin, stdout};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
@@ -14,15 +15,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueHint};
+use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::{Frame, Terminal};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use self::screen::{Screen, SilencedStreams};
 use super::args::RecordArguments;
+use super::exit::Status;
 use super::identity::{self, IdentityArguments};
-use super::output::print_message;
+use super::output::{self, print_message};
 use super::record;
 use super::session::Watcher;
 use crate::analyze::live::LiveBoard;
-use crate::cli::exit::Status;
 use crate::clock;
 use crate::event::Nanos;
 use crate::owner::act_as;
@@ -48,7 +56,7 @@ pub fn run(arguments: &TopArguments) -> Result<Status> {
     }
     // The output of a command may be redirected: the screen is drawn on /dev/tty.
     let is_redirected = arguments.command.is_empty() && !std::io::stdout().is_terminal();
-    if is_redirected || !screen::has_terminal() {
+    if is_redirected || !has_terminal() {
         bail!("top needs a terminal: without one, use `spawnscope record --metrics FILE` or `spawnscope report`");
     }
     let directory = temporary_directory(arguments)?;
@@ -323,6 +331,125 @@ Keys:
                started, failures, name
 
 -a and -p need eBPF: root, or CAP_BPF and CAP_PERFMON.";
+
+const TERMINAL: &str = "/dev/tty";
+
+fn has_terminal() -> bool {
+    open().is_ok()
+}
+
+fn open() -> std::io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(TERMINAL)
+}
+
+/// Replaces glyphs that the terminal or the locale cannot show.
+fn replace_glyphs(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        let ascii = text::to_ascii(cell.symbol());
+        cell.set_symbol(&ascii);
+    }
+}
+
+/// The terminal. It is restored when this is dropped.
+struct Screen {
+    terminal: Terminal<CrosstermBackend<File>>,
+    has_colour: bool,
+    has_glyphs: bool,
+}
+
+impl Screen {
+    fn open() -> Result<Screen> {
+        let mut file = open().context("failed to open the terminal")?;
+        enable_raw_mode().context("failed to change the mode of the terminal")?;
+        let entered = execute!(file, EnterAlternateScreen).and_then(|()| Terminal::new(CrosstermBackend::new(file)));
+        let terminal = entered.inspect_err(|_| drop(disable_raw_mode()));
+        Ok(Screen {
+            terminal: terminal.context("failed to draw on the terminal")?,
+            // https://no-color.org: set and not empty.
+            has_colour: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            has_glyphs: output::has_glyphs(),
+        })
+    }
+
+    fn has_colour(&self) -> bool {
+        self.has_colour
+    }
+
+    fn draw<T: Default>(&mut self, draw: impl FnOnce(&mut Frame<'_>) -> T) -> Result<T> {
+        let mut result = T::default();
+        let has_glyphs = self.has_glyphs;
+        let drawn = self.terminal.draw(|frame| {
+            result = draw(frame);
+            if !has_glyphs {
+                replace_glyphs(frame.buffer_mut());
+            }
+        });
+        drawn.context("failed to draw on the terminal")?;
+        Ok(result)
+    }
+
+    /// Waits for a key. Returns `None` early if the terminal is resized.
+    fn next_key(&mut self, timeout: Duration) -> Result<Option<KeyEvent>> {
+        let failure = "failed to read keys from the terminal";
+        if !event::poll(timeout).context(failure)? {
+            return Ok(None);
+        }
+        match event::read().context(failure)? {
+            Event::Key(key) if key.kind != KeyEventKind::Release => Ok(Some(key)),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // Nothing can be done if the terminal is gone.
+        let _ = execute!(self.terminal.backend_mut(), LeaveAlternateScreen, Show);
+        let _ = disable_raw_mode();
+    }
+}
+
+/// Duplicates of the streams that were replaced. The streams are restored when this is dropped.
+struct SilencedStreams {
+    stdin: Option<OwnedFd>,
+    stdout: Option<OwnedFd>,
+    stderr: Option<OwnedFd>,
+}
+
+impl SilencedStreams {
+    /// If there is a command, replaces the streams that are terminals by /dev/null.
+    fn silence(has_command: bool) -> Result<SilencedStreams> {
+        let mut streams = SilencedStreams { stdin: None, stdout: None, stderr: None };
+        if !has_command {
+            return Ok(streams);
+        }
+        let failure = "failed to keep the command's output off the screen";
+        let dev_null = OpenOptions::new().read(true).write(true).open("/dev/null").context(failure)?;
+        streams.stdin = replace_if_terminal(stdin(), || dup2_stdin(&dev_null)).context(failure)?;
+        streams.stdout = replace_if_terminal(stdout(), || dup2_stdout(&dev_null)).context(failure)?;
+        streams.stderr = replace_if_terminal(stderr(), || dup2_stderr(&dev_null)).context(failure)?;
+        Ok(streams)
+    }
+}
+
+/// Replaces a stream if it is a terminal. Returns a duplicate, which the command does not inherit.
+fn replace_if_terminal(
+    stream: impl AsFd + IsTerminal,
+    replace: impl FnOnce() -> rustix::io::Result<()>,
+) -> rustix::io::Result<Option<OwnedFd>> {
+    let is_terminal = stream.is_terminal();
+    let duplicate = is_terminal.then(|| rustix::io::fcntl_dupfd_cloexec(stream, 3)).transpose()?;
+    duplicate.map(|duplicate| replace().map(|()| duplicate)).transpose()
+}
+
+impl Drop for SilencedStreams {
+    fn drop(&mut self) {
+        // Nothing can be done if this fails.
+        let _ = self.stdin.take().map(dup2_stdin);
+        let _ = self.stdout.take().map(dup2_stdout);
+        let _ = self.stderr.take().map(dup2_stderr);
+    }
+}
 
 #[cfg(test)]
 mod tests {
