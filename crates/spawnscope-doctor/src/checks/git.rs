@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::hanging;
+use super::{baseline, report_failure};
 use crate::programs::{Capture, Programs, RunError, RunResult, RunTime};
 use crate::{Effect, Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
@@ -25,12 +25,12 @@ pub(super) fn run(examination: &Examination<'_>, programs: &Programs, findings: 
         Ok(Some(hooks)) => examination.machine.working_directory().join(hooks),
         Ok(None) => return,
         Err(Refusal::Message(why)) => return findings.add_not_examined(format!("git refuses this directory: {why}")),
-        Err(Refusal::NotRun(why)) => return hanging::report(findings, "git", "git rev-parse", why),
+        Err(Refusal::NotRun(why)) => return report_failure(findings, "git", "git rev-parse", why),
     };
     let launch = examination.measured.launch.exec_dynamic;
     repository.hooks(&hooks, launch, findings);
     if let Err(why) = repository.monitor(findings) {
-        hanging::report(findings, "git", "git config", why);
+        report_failure(findings, "git", "git config", why);
     }
 }
 
@@ -109,7 +109,7 @@ impl Repository<'_> {
         const WITHOUT_MONITOR: [&str; 2] = ["-c", "core.fsmonitor=false"];
         let without = self.programs.shortest(RUNS, || self.status(&WITHOUT_MONITOR));
         let line = "git -c core.fsmonitor=false status";
-        let Some(without) = hanging::baseline(findings, "git status without its monitor", line, without) else {
+        let Some(without) = baseline(findings, "git status without its monitor", line, without) else {
             return Ok(());
         };
         match self.programs.shortest(RUNS, || self.status(&[])) {

@@ -1,9 +1,10 @@
-//! The time that Python spends on site-packages and its environment variables before the first line
-//! of a program. For other interpreters see `interpreter_options`.
+//! The time that interpreters spend before the first line of a program: Python on site-packages and
+//! its environment variables; Node, Ruby, Perl and Java on options from environment variables. The
+//! values of those are not shown, since they may contain secrets.
 
 use std::path::{Path, PathBuf};
 
-use super::{hanging, interpreter_options, values};
+use super::{baseline, report_failure, without_secrets};
 use crate::programs::{Capture, Programs, RunError, RunTime};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
@@ -11,8 +12,8 @@ use spawnscope_data::units;
 
 /// How many times Python is timed, with and without site-packages.
 const RUNS: usize = 3;
-/// Site-packages that add this much are a problem. The standard library's own part of `site` takes
-/// 3 to 8 ms.
+/// Site-packages, or options, that add this much are a problem. The standard library's own part of
+/// `site` takes 3 to 8 ms.
 const SLOW: Nanos = Nanos(20_000_000);
 /// At most this many slow modules are listed.
 const MAX_LISTED: usize = 3;
@@ -26,19 +27,19 @@ pub(super) fn run(examination: &Examination<'_>, programs: &Programs, findings: 
     if let Some(program) = machine.program("python3") {
         check_python(machine, programs, &program, findings);
     }
-    interpreter_options::report(machine, programs, findings);
+    report_options(machine, programs, findings);
 }
 
 fn check_python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut Findings) {
     let line = format!("{} -I -S -c pass", program.display());
     let python = match executable(machine, programs, program) {
         Ok(python) => python,
-        Err(why @ RunError::DidNotEnd(_)) => return hanging::report(findings, "python3", &line, why),
+        Err(why @ RunError::DidNotEnd(_)) => return report_failure(findings, "python3", &line, why),
         // If the interpreter is unknown, the program in PATH is timed instead.
         Err(_) => program.to_owned(),
     };
     let bare = programs.shortest(RUNS, || machine.command_with(&python, &["-I", "-S", "-c", "pass"]));
-    let Some(bare) = hanging::baseline(findings, "python3", &line, bare) else { return };
+    let Some(bare) = baseline(findings, "python3", &line, bare) else { return };
     let full = match programs.shortest(RUNS, || machine.command_with(&python, &["-c", "pass"])) {
         Ok(full) => full,
         Err(why) => return findings.add_not_examined(format!("`{} -c pass` {why}", python.display())),
@@ -56,7 +57,7 @@ fn check_python(machine: &Machine, programs: &Programs, program: &Path, findings
 fn variables(machine: &Machine) -> Vec<String> {
     PYTHON_VARIABLES
         .iter()
-        .filter_map(|name| Some(format!("{name}={}", values::without_secrets(&machine.variable_text(name)?))))
+        .filter_map(|name| Some(format!("{name}={}", without_secrets(&machine.variable_text(name)?))))
         .collect()
 }
 
@@ -102,6 +103,70 @@ fn slowest_modules(table: &str) -> Option<String> {
         .map(|(own, name)| format!("{name} {}", units::time(Nanos(own * 1000))))
         .collect();
     (!named.is_empty()).then(|| format!("the slowest modules: {}", named.join(", ")))
+}
+
+/// How many times an interpreter is timed, with and without its variable.
+const OPTION_RUNS: usize = 2;
+
+struct OptionVariable {
+    name: &'static str,
+    interpreter: &'static str,
+    /// Arguments with which the interpreter does nothing but start.
+    no_op_arguments: &'static [&'static str],
+}
+
+/// PERL5DB is not listed, because Perl reads it only if options such as those in PERL5OPT request
+/// the debugger.
+const VARIABLES: [OptionVariable; 5] = [
+    OptionVariable { name: "NODE_OPTIONS", interpreter: "node", no_op_arguments: &["-e", "0"] },
+    OptionVariable { name: "RUBYOPT", interpreter: "ruby", no_op_arguments: &["-e", "0"] },
+    OptionVariable { name: "PERL5OPT", interpreter: "perl", no_op_arguments: &["-e", "0"] },
+    OptionVariable { name: "JAVA_TOOL_OPTIONS", interpreter: "java", no_op_arguments: &["-version"] },
+    OptionVariable { name: "_JAVA_OPTIONS", interpreter: "java", no_op_arguments: &["-version"] },
+];
+
+/// Checks each variable that is set, if its interpreter is installed.
+fn report_options(machine: &Machine, programs: &Programs, findings: &mut Findings) {
+    for options in VARIABLES.iter().filter(|options| machine.variable(options.name).is_some()) {
+        if let Some(program) = machine.program(options.interpreter) {
+            options.check(machine, programs, &program, findings);
+        }
+    }
+}
+
+impl OptionVariable {
+    fn check(&self, machine: &Machine, programs: &Programs, program: &Path, findings: &mut Findings) {
+        let (name, interpreter, line) = (self.name, self.interpreter, self.line());
+        let shortest =
+            |machine: &Machine| programs.shortest(OPTION_RUNS, || machine.command_with(program, self.no_op_arguments));
+        let bare = shortest(&machine.clone().without_variables(|set| set == name));
+        let Some(bare) = baseline(findings, interpreter, &line, bare) else { return };
+        let (title, times, effect) = match shortest(machine) {
+            Ok(full) => {
+                let Some(more) = full.beyond_noise(bare) else { return };
+                let times = format!("`{line}` takes {full} with it, {} without", units::time(bare));
+                (format!("{name} makes each start of {interpreter} {more} slower"), times, Some(more))
+            }
+            Err(RunError::Failed) => {
+                let times = format!("`{line}` fails with it, and succeeds without");
+                (format!("{interpreter} fails with {name}"), times, None)
+            }
+            Err(why) => return findings.add_not_examined(format!("`{line}` with {name} {why}")),
+        };
+        findings.add(
+            Finding::problem_if(effect.is_none_or(|more| more.time >= SLOW), title)
+                .evidence(times)
+                .effect(effect.map(|more| more.effect("each start of the interpreter")))
+                .fix(format!(
+                    "see what it loads: `echo ${name}`; set it only for the program that needs it: `{name}=... program`"
+                ))
+                .fix_cost("the code it loads, such as a debugger or an agent, is missing elsewhere"),
+        );
+    }
+
+    fn line(&self) -> String {
+        format!("{} {}", self.interpreter, self.no_op_arguments.join(" "))
+    }
 }
 
 #[cfg(test)]

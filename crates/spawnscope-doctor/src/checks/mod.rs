@@ -4,20 +4,18 @@
 
 mod file_systems;
 mod git;
-mod hanging;
-mod interpreter_options;
 mod interpreters;
 mod large_parents;
-pub(super) mod loader_cache;
-pub(super) mod loader_environment;
+mod loader;
 mod open_files;
 mod scanners;
 mod search_path;
 mod shims;
-mod values;
 
-use super::programs::Programs;
-use super::{Examination, Findings};
+use crate::programs::{Programs, RunError, RunTime};
+use crate::{Examination, Finding, Findings};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
 
 /// One thing that the doctor inspects.
 #[derive(Debug)]
@@ -49,11 +47,11 @@ pub static ALL: [Check; 10] = {
             "fanotify permission marks, known daemons, first launches of fresh files",
             Reading(scanners::run),
         ),
-        check("loader-cache", "/etc/ld.so.cache: present, readable, valid", Reading(loader_cache::run)),
+        check("loader-cache", "/etc/ld.so.cache: present, readable, valid", Reading(loader::run_cache)),
         check(
             "loader-environment",
             "LD_ variables and /etc/ld.so.preload, and the time that they cost",
-            Reading(loader_environment::run),
+            Reading(loader::run_environment),
         ),
         check(
             "search-path",
@@ -79,4 +77,75 @@ pub static ALL: [Check; 10] = {
 
 pub fn named(id: &str) -> Option<&'static Check> {
     ALL.iter().find(|check| check.id == id)
+}
+
+/// If a time limit is shorter than this, even a healthy program may not finish in time.
+const MIN_TIME_LIMIT: Nanos = Nanos(250_000_000);
+
+/// Returns the time of a program that has almost nothing to do, or reports why there is none.
+fn baseline(
+    findings: &mut Findings,
+    program: &str,
+    command_line: &str,
+    timed: Result<RunTime, RunError>,
+) -> Option<Nanos> {
+    timed.and_then(RunTime::complete).map_err(|why| report_failure(findings, program, command_line, why)).ok()
+}
+
+/// Reports why `program` could not be timed; it was started by `command_line`. A program that did
+/// not end is a problem if it had enough time.
+fn report_failure(findings: &mut Findings, program: &str, command_line: &str, why: RunError) {
+    match why {
+        RunError::DidNotEnd(after) if after >= MIN_TIME_LIMIT => {
+            findings.add(hanging_finding(program, command_line, after));
+        }
+        why => findings.add_not_examined(format!("`{command_line}` {why}")),
+    }
+}
+
+fn hanging_finding(program: &str, command_line: &str, after: Nanos) -> Finding {
+    let took = RunTime { time: after, is_lower_bound: true };
+    let after = units::time(after);
+    Finding::problem(format!("{program} does not finish within {after}"))
+        .evidence(format!("`{command_line}` was killed after {after}, although it has almost nothing to do"))
+        .effect(took.effect("each launch of it"))
+        .fix(format!(
+            "see what it launches and waits for: `spawnscope record -- {command_line}`, `strace -f {command_line}`"
+        ))
+        .fix_cost("nothing: both only observe; if the machine was busy, repeat the check when it is not")
+}
+
+const MASK: &str = "***";
+
+/// Returns the value of an environment variable for display. It may contain secrets, so only the
+/// part that matters for a finding is shown: a list of paths, in which assigned values (`name=...`)
+/// and everything after the scheme of a URL are masked.
+fn without_secrets(value: &str) -> String {
+    value.split(' ').map(mask_word).collect::<Vec<_>>().join(" ")
+}
+
+fn mask_word(word: &str) -> String {
+    match word.split_once("://") {
+        Some((scheme, _)) => format!("{scheme}://{MASK}"),
+        None => word.split(':').map(mask_assignment).collect::<Vec<_>>().join(":"),
+    }
+}
+
+fn mask_assignment(text: &str) -> String {
+    match text.split_once('=') {
+        Some((name, _)) => format!("{name}={MASK}"),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_shown_without_assigned_values_and_url_contents() {
+        assert_eq!(without_secrets("/opt/a:/opt/b /c"), "/opt/a:/opt/b /c");
+        assert_eq!(without_secrets("/a.so:password=hunter2:/b"), "/a.so:password=***:/b");
+        assert_eq!(without_secrets("https://me:hunter2@host/"), "https://***");
+    }
 }

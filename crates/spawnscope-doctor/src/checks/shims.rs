@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::hanging;
+use super::{baseline, report_failure};
 use crate::programs::{Capture, Programs, RunError};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
@@ -84,7 +84,7 @@ pub(super) fn run(examination: &Examination<'_>, programs: &Programs, findings: 
         match Shim::find(machine, programs, &directory, manager.name) {
             Ok(Some(shim)) => shim.measure(machine, programs, findings),
             Ok(None) => {}
-            Err(FailedQuery { line, why }) => hanging::report(findings, manager.name, &line, why),
+            Err(FailedQuery { line, why }) => report_failure(findings, manager.name, &line, why),
         }
     }
 }
@@ -160,7 +160,7 @@ impl Shim {
         // The shim may hang and use up the time, so it comes last.
         let real = programs.shortest(RUNS, || command(machine, &self.real, &[version]));
         let line = format!("{} {version}", self.real.display());
-        let Some(real) = hanging::baseline(findings, program, &line, real) else { return };
+        let Some(real) = baseline(findings, program, &line, real) else { return };
         let shim = match programs.shortest(RUNS, || command(machine, &self.file, &[version])) {
             Ok(shim) => shim,
             Err(why) => return findings.add_not_examined(format!("`{} {version}` {why}", self.file.display())),

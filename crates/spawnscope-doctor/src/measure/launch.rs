@@ -4,9 +4,7 @@
 use std::time::Duration;
 
 use super::Measured;
-use super::image::Image;
-use super::launches::{LaunchError, Work, launch};
-use super::shared_results::{LaunchTime, MAX_TIMES, SERIES, Series, SharedResults};
+use super::launches::{Image, LaunchError, LaunchTime, MAX_TIMES, SERIES, Series, SharedResults, Work, launch};
 use super::temporary_directory::TemporaryDirectory;
 use crate::loader;
 use crate::machine::Machine;

@@ -1,16 +1,14 @@
 //! The measurements before the checks: which directories answer (`answers`), what a launch costs
 //! (`launch`), whether fresh files are scanned (`scan`), and the time of a system call. Anything
 //! that can hang is done by measuring processes, with the tools of `launch_timing`. They time
-//! launches (`launches`) of static and dynamic programs (`image`) in a temporary directory
-//! (`temporary_directory`), and store the times in shared memory (`shared_results`). Anything that
-//! cannot be measured, or takes too long, is unknown.
+//! launches of static and dynamic programs in a temporary directory (`temporary_directory`), and
+//! store the times in shared memory (`launches`). Anything that cannot be measured, or takes too
+//! long, is unknown.
 
 mod answers;
-mod image;
 mod launch;
 mod launches;
 mod scan;
-mod shared_results;
 mod temporary_directory;
 
 use std::ffi::CString;

@@ -5,10 +5,8 @@
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use super::image::Image;
-use super::launches::{LaunchError, Work, launch, launch_concurrently};
+use super::launches::{Image, LaunchError, Series, SharedResults, Work, launch, launch_concurrently};
 use super::median;
-use super::shared_results::{Series, SharedResults};
 use super::temporary_directory::TemporaryDirectory;
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::measuring_process::{self, Measurement};

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::c_path;
-use super::image::Image;
+use super::launches::Image;
 use crate::machine::Machine;
 use crate::mounts::{self, Mount};
 use spawnscope_system::launch_timing::isolated_child::IsolatedChild;

@@ -1,7 +1,6 @@
 //! Starts the programs that checks run and time. Each check gets a share of the doctor's time. A
-//! separate process supervises each program (`supervisor`, `program_session`).
+//! separate process supervises each program (`supervisor`).
 
-mod program_session;
 mod supervisor;
 
 use std::fmt::{self, Display, Formatter};

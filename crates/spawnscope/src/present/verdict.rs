@@ -271,7 +271,8 @@ const NOTABLE_CPU_WAITS: f64 = 0.2;
 const NEARLY_NONE: f64 = 0.1;
 
 /// Returns the sentence about waits for a CPU: how much of the wall time they are, those of running
-/// programs and those of new processes, and who held the CPUs. `None` if little of the wall time was waiting for a CPU.
+/// programs and those of new processes, and who held the CPUs. `None` if little of the wall time
+/// was waiting for a CPU.
 fn cpu_waits_sentence(report: &Report) -> Option<String> {
     let running = report.where_the_wall_went.iter().find(|(what, _)| *what == Spent::RunQueue);
     let running = running.map_or(Nanos(0), |(_, time)| *time);

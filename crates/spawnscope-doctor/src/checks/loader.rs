@@ -1,19 +1,51 @@
-//! Extra work of the dynamic loader that environment variables or /etc/ld.so.preload request.
+//! What slows down the dynamic loader: a library cache that is missing or unusable, without which
+//! each program start searches directories, and extra work that environment variables or
+//! /etc/ld.so.preload request.
+//!
+//! The check of the cache does not look for libraries that are newer than it, since it could not
+//! show what they cost.
 
 use std::path::Path;
 
-use super::values;
-use crate::loader::{VARIABLES, paths, variables};
+use super::without_secrets;
+use crate::loader::{CACHE, VARIABLES, paths, variables, why_cache_is_unusable};
 use crate::programs::RunTime;
-use crate::{Examination, Finding, Findings, Machine, Measured};
+use crate::{Effect, Examination, Finding, Findings, Machine, Measured};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
+
+pub(super) fn run_cache(examination: &Examination<'_>, findings: &mut Findings) {
+    if let Some(how) = why_cache_is_unusable(examination.machine) {
+        let with = examination.measured.launch.exec_dynamic;
+        let without = examination.measured.without_library_search;
+        findings.add(unusable_cache_finding(how, with.zip(without)));
+    }
+}
+
+/// Returns the finding for an unusable cache. `times` are those of a launch now, and without the
+/// library search, if they were measured.
+fn unusable_cache_finding(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
+    let evidence = times.map(|(with, without)| {
+        let (with, without) = (units::time(with), units::time(without));
+        format!("`true` takes {with}, or {without} if its only library is given by path")
+    });
+    // If the loader searches only a few directories, the time can be within the noise.
+    let longer = times.filter(|(with, without)| with > without);
+    let search = longer.map(|(with, without)| Effect::measured(with.since(without), "each library of each launch"));
+    Finding::problem(format!("{CACHE} {how}: each program start searches directories for libraries"))
+        .evidence("the loader tries each default directory and its subdirectories for processor types")
+        .evidence_if(evidence)
+        .effect(search)
+        .fix("run this as root; for a container, in the build of its image:")
+        .fix("  ldconfig && chmod 644 /etc/ld.so.cache")
+        .fix_cost("a second; in a container image, a layer of about 10 to 100 kB")
+}
 
 const PRELOAD_FILE: &str = "/etc/ld.so.preload";
 /// Variables that add this much to a launch are a problem.
 const MIN_PROBLEM: Nanos = Nanos(50_000);
 
-pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
+pub(super) fn run_environment(examination: &Examination<'_>, findings: &mut Findings) {
     check_preload_file(examination.machine, findings);
     let set: Vec<(&str, String)> = variables(examination.machine).collect();
     if !set.is_empty() {
@@ -35,7 +67,7 @@ fn variables_finding(examination: &Examination<'_>, set: &[(&str, String)]) -> F
         .effect(more.map(|more| more.effect("each launch of a dynamic program")));
     for (name, value) in set {
         let meaning = VARIABLES.iter().find(|(variable, _)| variable == name).map_or("", |(_, meaning)| *meaning);
-        finding = finding.evidence(format!("{name}={}: {meaning}", values::without_secrets(value)));
+        finding = finding.evidence(format!("{name}={}: {meaning}", without_secrets(value)));
     }
     faults
         .into_iter()
