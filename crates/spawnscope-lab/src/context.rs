@@ -9,13 +9,10 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::LabError;
-use super::batches::Case;
-use super::batches::Effort;
-use super::harness::interleave;
-use super::measurements::Measurements;
-use super::worker::Mechanism;
-use super::worker::protocol::Program;
+use crate::LabError;
+use crate::batches::{Case, Effort, interleave};
+use crate::measurements::Measurements;
+use crate::worker::protocol::{Mechanism, Program};
 use spawnscope_system::tiny;
 
 pub struct ExperimentContext<'a> {

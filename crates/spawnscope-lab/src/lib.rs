@@ -1,11 +1,10 @@
 //! The lab: measures what a launch costs on this machine, and what makes it slow. `experiments` has
-//! one file per experiment, `worker` the launching processes, `harness` the rounds of measurements,
+//! one file per experiment, `worker` the launching processes, `batches` the rounds of measurements,
 //! and `outcome` the results. Nothing here prints.
 
 pub mod batches;
 pub mod context;
 pub mod experiments;
-pub mod harness;
 pub mod machine;
 pub mod measurements;
 pub mod outcome;
@@ -14,7 +13,6 @@ pub mod worker;
 
 mod asked;
 mod compiler;
-mod copies;
 mod fit;
 mod runtimes;
 

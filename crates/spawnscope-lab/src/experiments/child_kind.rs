@@ -7,8 +7,8 @@ use crate::context::ExperimentContext;
 use crate::measurements::Value;
 use crate::outcome::{Outcome, Unit, key};
 use crate::runtimes::find_program;
-use crate::worker::protocol::{Program, Setting};
-use crate::worker::{Mechanism, Worker, removal_note, without_loader_variables};
+use crate::worker::protocol::{Mechanism, Program, Setting};
+use crate::worker::{Worker, removal_note, without_loader_variables};
 
 /// The name, the compiler and the compiler options of each kind.
 const KINDS: [(&str, &str, &[&str]); 5] = [

@@ -8,8 +8,8 @@ use crate::context::ExperimentContext;
 use crate::measurements::{MIN_ROUNDS, Measurements};
 use crate::outcome::{Outcome, Scale, Unit, key, measure};
 use crate::usable_memory::AvailableMemory;
-use crate::worker::protocol::{Request, Setting, WALL};
-use crate::worker::{Mechanism, Worker};
+use crate::worker::Worker;
+use crate::worker::protocol::{Mechanism, Request, Setting, WALL};
 
 const STEP_BYTES: u64 = 1 << 20;
 const STEPS: u64 = 256;

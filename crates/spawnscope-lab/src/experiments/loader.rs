@@ -15,8 +15,8 @@ use crate::context::ExperimentContext;
 use crate::measurements::Value;
 use crate::outcome::{Outcome, Row, Scale, Unit, key};
 use crate::runtimes::find_program;
-use crate::worker::protocol::{Program, Setting};
-use crate::worker::{Environment, Mechanism, Worker, removal_note, without_loader_variables};
+use crate::worker::protocol::{Mechanism, Program, Setting};
+use crate::worker::{Environment, Worker, removal_note, without_loader_variables};
 
 const LIBRARIES: [usize; 5] = [0, 10, 50, 100, 300];
 const QUICK_LIBRARIES: [usize; 2] = [0, 5];

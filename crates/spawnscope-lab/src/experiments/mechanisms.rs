@@ -5,8 +5,8 @@ use crate::LabError;
 use crate::context::ExperimentContext;
 use crate::measurements::{Measurements, Value};
 use crate::outcome::{Outcome, Unit, key, measure};
-use crate::worker::protocol::{CPU, SYSTEM, Setting};
-use crate::worker::{Mechanism, Worker};
+use crate::worker::Worker;
+use crate::worker::protocol::{CPU, Mechanism, SYSTEM, Setting};
 
 /// The mechanisms that are compared. Left out are those that differ from these only in how they
 /// close descriptors.

@@ -11,13 +11,13 @@ mod runtimes;
 
 use std::rc::Rc;
 
-use super::LabError;
-use super::batches::Case;
-use super::context::ExperimentContext;
-use super::measurements::Value;
-use super::outcome::{Column, Outcome, Unit, measure};
-use super::worker::protocol::{Program, Request};
-use super::worker::{Mechanism, Worker};
+use crate::LabError;
+use crate::batches::Case;
+use crate::context::ExperimentContext;
+use crate::measurements::Value;
+use crate::outcome::{Column, Outcome, Unit, measure};
+use crate::worker::Worker;
+use crate::worker::protocol::{Mechanism, Program, Request};
 
 pub struct Experiment {
     pub name: &'static str,

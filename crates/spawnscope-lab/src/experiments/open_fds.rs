@@ -7,8 +7,8 @@ use crate::batches::Case;
 use crate::context::ExperimentContext;
 use crate::measurements::{Measurements, Value};
 use crate::outcome::{Outcome, Scale, Unit, key};
-use crate::worker::protocol::Setting;
-use crate::worker::{Mechanism, Worker};
+use crate::worker::Worker;
+use crate::worker::protocol::{Mechanism, Setting};
 
 const COUNTS: [u64; 5] = [0, 100, 1000, 5000, 15_000];
 /// The parents' limit on open files, if their hard limit allows it.

@@ -12,8 +12,8 @@ use crate::measurements::{Measurements, Value};
 use crate::outcome::{Outcome, Scale, Unit, key};
 use crate::runtimes::{BASH, FILL_MEMORY_FACTOR, RuntimeParent, find_program};
 use crate::usable_memory::AvailableMemory;
-use crate::worker::protocol::{Pages, Setting};
-use crate::worker::{Mechanism, Worker};
+use crate::worker::Worker;
+use crate::worker::protocol::{Mechanism, Pages, Setting};
 
 pub(super) const MB: u64 = 1_000_000;
 const SIZES_MB: [u64; 9] = [0, 1, 10, 100, 250, 500, 1000, 2000, 4000];
