@@ -1,21 +1,22 @@
 //! `spawnscope doctor`: finds what makes launches slow on this machine.
 
 use std::io;
-#[cfg(feature = "parquet")]
-use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-#[cfg(feature = "parquet")]
-use clap::ValueHint;
 use clap::builder::PossibleValuesParser;
 
 #[cfg(feature = "parquet")]
 use super::dataset::{add_examination, add_to, check_for_examination};
 use super::exit::{self, Status};
-use super::{identity, output};
+use super::identity::{self, IdentityArguments};
+use super::output;
 use crate::doctor::{Check, Machine, Measured, checks, examine};
 use crate::present::doctor;
+#[cfg(feature = "parquet")]
+use clap::ValueHint;
+#[cfg(feature = "parquet")]
+use std::path::PathBuf;
 
 pub fn run(arguments: &DoctorArguments) -> Result<Status> {
     let width = output::width(&io::stdout());
@@ -27,7 +28,7 @@ pub fn run(arguments: &DoctorArguments) -> Result<Status> {
     let mut wanted: Vec<&Check> = checks::ALL.iter().collect();
     wanted.retain(|check| arguments.checks.is_empty() || arguments.checks.iter().any(|id| id == check.id));
     wanted.retain(|check| arguments.except.iter().all(|id| id != check.id));
-    let machine = Machine::real(identity::decide(identity::Choice::default())?.identity)
+    let machine = Machine::real(identity::decide(&IdentityArguments::default())?.identity)
         .context("failed to find the working directory")?;
     #[cfg(feature = "parquet")]
     arguments.output.as_deref().map(check_for_examination).transpose()?;

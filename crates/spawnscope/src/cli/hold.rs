@@ -20,7 +20,7 @@ use crate::units;
 
 pub fn run(arguments: &HoldArguments) -> Result<Status> {
     let signals = Signals::catch().context("failed to catch signals")?;
-    let decision = identity::decide(arguments.identity.choice())?;
+    let decision = identity::decide(&arguments.identity)?;
     if let Some(notice) = &decision.notice {
         print_message(notice);
     }

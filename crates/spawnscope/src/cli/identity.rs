@@ -16,12 +16,6 @@ use crate::held::Identity;
 use crate::owner::{Owner, act_as};
 
 /// The user's choice on the command line.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Choice<'a> {
-    pub user: Option<&'a str>,
-    pub as_root: bool,
-}
-
 #[derive(Clone, Debug, Default, Args)]
 pub struct IdentityArguments {
     /// Run the command as the user NAME (needs root) [default: the user who called sudo, or you]
@@ -30,12 +24,6 @@ pub struct IdentityArguments {
     /// Run the command as root even if sudo started spawnscope
     #[arg(long)]
     pub as_root: bool,
-}
-
-impl IdentityArguments {
-    pub fn choice(&self) -> Choice<'_> {
-        Choice { user: self.user.as_deref(), as_root: self.as_root }
-    }
 }
 
 /// The user that the command runs as, and a notice about it.
@@ -55,9 +43,9 @@ pub fn temporary_directory() -> Result<TempDir> {
     tempfile::Builder::new().prefix("spawnscope.").tempdir().context("failed to make a temporary directory")
 }
 
-pub fn decide(choice: Choice<'_>) -> Result<Decision> {
+pub fn decide(choice: &IdentityArguments) -> Result<Decision> {
     let is_root = Uid::effective().is_root();
-    if let Some(name) = choice.user {
+    if let Some(name) = &choice.user {
         if !is_root {
             bail!("--user needs root: run spawnscope with sudo");
         }

@@ -167,7 +167,7 @@ fn json_file(arguments: &RecordArguments) -> Result<Option<OutputFile>> {
 }
 
 fn identity_of_command(arguments: &RecordArguments) -> Result<Option<Identity>> {
-    let decision = identity::decide(arguments.identity.choice())?;
+    let decision = identity::decide(&arguments.identity)?;
     if let Some(notice) = decision.notice.filter(|_| !arguments.quiet && !arguments.command.is_empty()) {
         print_message(&notice);
     }

@@ -83,7 +83,7 @@ pub fn run(arguments: &TopArguments) -> Result<Status> {
 /// Creates the directory of the recording. Like every recording, it belongs to the user that the
 /// command runs as.
 fn temporary_directory(arguments: &TopArguments) -> Result<tempfile::TempDir> {
-    let identity = identity::decide(arguments.identity.choice())?.identity;
+    let identity = identity::decide(&arguments.identity)?.identity;
     let _owner_guard = act_as(identity.as_ref().map(identity::owner).as_ref())
         .context("failed to switch to the ids of the command's user")?;
     tempfile::tempdir().context("failed to create a temporary directory for the recording")
