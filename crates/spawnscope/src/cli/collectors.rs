@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use anyhow::{Result, bail};
 
-use super::args::CollectorChoice;
+use super::args::{CollectorChoice, RecordArguments};
 use super::output::print_message;
 use crate::analyze::model::launch::base_name;
 #[cfg(feature = "ebpf")]
@@ -27,26 +27,20 @@ const PREFIX: &str = "spawnscope: ";
 /// Width of the notice, without its indentation.
 const NOTICE_WIDTH: usize = 78;
 
-#[derive(Clone, Copy, Debug)]
-pub struct AttachOptions {
-    pub choice: CollectorChoice,
-    /// Whether to print which BPF programs the kernel refuses.
-    pub is_verbose: bool,
-    pub is_quiet: bool,
-}
-
 /// Attaches the chosen collector. With `auto`, that is eBPF or, if it does not work, ptrace; only
 /// eBPF follows processes that are already running.
-pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
-    if settings.node_lines && options.choice == CollectorChoice::Ptrace {
+pub fn attach(arguments: &RecordArguments, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
+    if settings.node_lines && arguments.collector == CollectorChoice::Ptrace {
         bail!("--node-lines needs eBPF: omit --collector");
     }
-    match options.choice {
-        CollectorChoice::Ebpf => attach_ebpf(options, follow, settings).map_err(|error| describe(options, error)),
-        CollectorChoice::Ptrace => Ok(announce(options, attach_ptrace(follow, settings)?, GRANT_EBPF)),
-        CollectorChoice::Auto => match attach_ebpf(options, follow, settings) {
-            Err(error) if may_fall_back(&error, follow, settings) => attach_fallback(options, follow, settings, &error),
-            collector => collector.map_err(|error| describe(options, error)),
+    match arguments.collector {
+        CollectorChoice::Ebpf => attach_ebpf(arguments, follow, settings).map_err(|error| describe(arguments, error)),
+        CollectorChoice::Ptrace => Ok(announce(arguments, attach_ptrace(follow, settings)?, GRANT_EBPF)),
+        CollectorChoice::Auto => match attach_ebpf(arguments, follow, settings) {
+            Err(error) if may_fall_back(&error, follow, settings) => {
+                attach_fallback(arguments, follow, settings, &error)
+            }
+            collector => collector.map_err(|error| describe(arguments, error)),
         },
     }
 }
@@ -55,13 +49,13 @@ pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Re
 const GRANT_EBPF: &str = "sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope";
 
 fn attach_fallback(
-    options: AttachOptions,
+    arguments: &RecordArguments,
     follow: Follow,
     settings: &Settings,
     ebpf: &CollectError,
 ) -> Result<Box<dyn Collector>> {
     let collector = attach_ptrace(follow, settings).map_err(|error| error.context(format!("failed to {ebpf}")))?;
-    Ok(announce(options, collector, &ebpf_remedy(ebpf)))
+    Ok(announce(arguments, collector, &ebpf_remedy(ebpf)))
 }
 
 /// Whether another collector may be used instead of eBPF. A failure that is not about permissions
@@ -78,12 +72,12 @@ fn may_fall_back(error: &CollectError, follow: Follow, settings: &Settings) -> b
 }
 
 fn attach_ebpf(
-    options: AttachOptions,
+    arguments: &RecordArguments,
     follow: Follow,
     settings: &Settings,
 ) -> Result<Box<dyn Collector>, CollectError> {
     let collector = load_ebpf(follow, settings);
-    if options.is_verbose {
+    if arguments.verbose {
         match &collector {
             Ok(collector) => collector.refusals().iter().for_each(print_refusal),
             Err(CollectError::Refused(refusal)) => print_refusal(refusal),
@@ -110,8 +104,8 @@ fn attach_ptrace(follow: Follow, settings: &Settings) -> Result<Box<dyn Collecto
 }
 
 /// Prints the name of the collector, and how to record more. `report --full` lists what is unknown.
-fn announce(options: AttachOptions, collector: Box<dyn Collector>, remedy: &str) -> Box<dyn Collector> {
-    if !options.is_quiet {
+fn announce(arguments: &RecordArguments, collector: Box<dyn Collector>, remedy: &str) -> Box<dyn Collector> {
+    if !arguments.quiet {
         let lines = [
             format!("{PREFIX}collecting with {}: savings are less certain than with eBPF", collector.name()),
             format!("eBPF needs {remedy}"),
@@ -135,10 +129,10 @@ fn ebpf_remedy(ebpf: &CollectError) -> String {
     }
 }
 
-fn describe(options: AttachOptions, error: CollectError) -> anyhow::Error {
+fn describe(arguments: &RecordArguments, error: CollectError) -> anyhow::Error {
     match &error {
         CollectError::NoProcess { .. } => anyhow::anyhow!("failed to {error}"),
-        CollectError::Refused(_) if !options.is_verbose => {
+        CollectError::Refused(_) if !arguments.verbose => {
             anyhow::anyhow!("failed to collect with eBPF: {error} (--verbose prints the end of the verifier's log)")
         }
         _ => anyhow::Error::new(error).context("failed to collect with eBPF"),

@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 
-use super::args::{DEFAULT_FILE, STANDARD_STREAM};
+use super::args::{DEFAULT_FILE, STANDARD_STREAM, named};
 use super::output::{escape_line, print_message};
 use crate::import::{Format, Imported, import};
 use crate::record::Redaction;
@@ -34,8 +34,8 @@ pub struct ImportArguments {
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
     /// The format of the log, instead of detecting it
-    #[arg(long, value_enum)]
-    pub format: Option<LogFormat>,
+    #[arg(long, value_parser = named(FORMATS))]
+    pub format: Option<Format>,
     /// With a log of eslogger: the output of log stream from the same time, which shows what
     /// macOS's scanner did
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -45,16 +45,16 @@ pub struct ImportArguments {
     pub no_redact: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// The output of strace
-    Strace,
-    /// Events of the scheduler: the output of perf script or trace-cmd report, or ftrace's file
-    /// `trace`
-    Perf,
-    /// The output of macOS's eslogger
-    Eslogger,
-}
+/// The values of --format, and what `--help` says about each.
+const FORMATS: [(&str, &str, Format); 3] = [
+    ("strace", "The output of strace", Format::Strace),
+    (
+        "perf",
+        "Events of the scheduler: the output of perf script or trace-cmd report, or ftrace's file `trace`",
+        Format::Perf,
+    ),
+    ("eslogger", "The output of macOS's eslogger", Format::Eslogger),
+];
 
 pub fn run(arguments: &ImportArguments) -> Result<()> {
     if arguments.logs.contains(&arguments.output) {
@@ -64,13 +64,8 @@ pub fn run(arguments: &ImportArguments) -> Result<()> {
     if inputs > 0 && arguments.logs.len() > 1 {
         bail!("standard input cannot be one of several files: name the files, or join them");
     }
-    let format = arguments.format.map(|format| match format {
-        LogFormat::Strace => Format::Strace,
-        LogFormat::Perf => Format::Perf,
-        LogFormat::Eslogger => Format::Eslogger,
-    });
     let redaction = if arguments.no_redact { Redaction::Keep } else { Redaction::Mask };
-    let imported = import(&arguments.logs, format, arguments.scans.as_deref(), &arguments.output, redaction)?;
+    let imported = import(&arguments.logs, arguments.format, arguments.scans.as_deref(), &arguments.output, redaction)?;
     print_refused(&imported);
     let launches = units::counted(imported.launches, "launch", "launches");
     let lines = units::counted(imported.lines, "line", "lines");

@@ -238,12 +238,7 @@ fn attach(
         launcher_calls: arguments.launcher_calls,
         node_lines: arguments.node_lines,
     };
-    let options = collectors::AttachOptions {
-        choice: arguments.collector,
-        is_verbose: arguments.verbose,
-        is_quiet: arguments.quiet,
-    };
-    collectors::attach(options, follow, &settings)
+    collectors::attach(arguments, follow, &settings)
 }
 
 fn create_recorder(
