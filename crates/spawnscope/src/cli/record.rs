@@ -16,7 +16,7 @@ use super::metrics::{self, Publisher};
 use super::node_hook::NodeHook;
 use super::output::{escape_line, print_failure, print_message};
 use super::output_file::OutputFile;
-use super::recordings::{LastRecording, RecordingSettings, Recordings, as_in_command, unix_ns_now};
+use super::recordings::{RecordingSettings, Recordings, as_in_command, unix_ns_now};
 use super::resources::{self, MemoryPlan};
 use super::ring::Ring;
 use super::session::{Outcome, RunningProcesses, Session, TracedCommand, Watcher};
@@ -154,7 +154,7 @@ pub fn record_watched(
     // The collector's buffers are not needed any more, and the report needs memory.
     drop(collector);
     let end = End { outcome: &outcome, json, publisher, overhead };
-    finish(arguments, recordings.into_last(), end, owner.as_ref())
+    finish(arguments, recordings, end, owner.as_ref())
 }
 
 /// Checks the file of `--json`. This happens before the command starts, so that no run is wasted if
@@ -363,12 +363,12 @@ struct End<'a> {
 
 /// Closes the recording, prints the report, and returns the command's exit status. Failures of
 /// spawnscope are printed but do not replace the command's status.
-fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner: Option<&Owner>) -> Result<Status> {
+fn finish(arguments: &RecordArguments, mut last: Recordings, end: End<'_>, owner: Option<&Owner>) -> Result<Status> {
     let End { outcome, json, publisher, overhead } = end;
     let arguments = &RecordArguments { output: last.file.clone(), ..arguments.clone() };
     let recorded_until = outcome.recorded_until.unwrap_or_else(clock::now);
     let ended = outcome.collector_failure.as_ref().map(|error| format!("failed: {error}"));
-    let lost = last.lost(&outcome.lost);
+    let (lost, earlier_count) = (last.lost(&outcome.lost), last.complete());
     let written = last.recorder.finish(Ending {
         wall: Some(recorded_until.since(last.started)),
         ended: ended.unwrap_or_else(|| outcome.end_reason.to_owned()),
@@ -392,7 +392,7 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
             && written.is_ok()
             && !arguments.quiet
         {
-            print_recorded(arguments, outcome, launches, last.earlier_count);
+            print_recorded(arguments, outcome, launches, earlier_count);
         }
     }
     let is_interrupted = outcome.end_reason == "interrupted" && !arguments.command.is_empty();

@@ -32,10 +32,10 @@ pub struct RecordingSettings {
 
 /// The current recording, and what is needed to begin the next one.
 pub struct Recordings {
-    recorder: Recorder,
-    file: PathBuf,
+    pub recorder: Recorder,
+    pub file: PathBuf,
     /// When the current recording began.
-    started: Nanos,
+    pub started: Nanos,
     rotation: Option<Rotation>,
     /// Lost events that are counted in earlier recordings.
     lost_before: Vec<Loss>,
@@ -59,17 +59,6 @@ impl Rotation {
             None => events.iter().for_each(|event| self.carried.update(event)),
         }
     }
-}
-
-/// The last recording, after the session has ended.
-pub struct LastRecording {
-    pub recorder: Recorder,
-    pub file: PathBuf,
-    /// When it began.
-    pub started: Nanos,
-    /// How many earlier recordings of the ring there are.
-    pub earlier_count: usize,
-    lost_before: Vec<Loss>,
 }
 
 impl Recordings {
@@ -158,22 +147,14 @@ impl Recordings {
         Ok(())
     }
 
-    /// Returns the last recording, with all events. Its follower gets no more rows once it is
-    /// finished.
-    pub fn into_last(mut self) -> LastRecording {
-        let cut = self.rotation.as_mut().and_then(|rotation| rotation.cut.take());
-        self.recorder.send(cut.map_or_else(Vec::new, Cut::into_later));
-        LastRecording {
-            recorder: self.recorder,
-            file: self.file,
-            started: self.started,
-            earlier_count: self.rotation.as_ref().map_or(0, |rotation| rotation.earlier_count),
-            lost_before: self.lost_before,
-        }
+    /// Sends all events to the last recording, and returns how many earlier ones of the ring there
+    /// are. The follower gets no more rows once the last recording is finished.
+    pub fn complete(&mut self) -> usize {
+        let Some(rotation) = self.rotation.take() else { return 0 };
+        self.recorder.send(rotation.cut.map_or_else(Vec::new, Cut::into_later));
+        rotation.earlier_count
     }
-}
 
-impl LastRecording {
     /// Returns the events lost since this recording began. `lost` are those lost in all recordings.
     pub fn lost(&self, lost: &[Loss]) -> Vec<Loss> {
         lost_since(lost, &self.lost_before)
