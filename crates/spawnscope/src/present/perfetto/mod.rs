@@ -56,16 +56,18 @@ pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>) -> io::Result<()>
 struct Trace<'o>(&'o mut dyn Write);
 
 impl Trace<'_> {
+    /// Writes a `TracePacket` as a field of the trace. A trace is a message with a single repeated
+    /// field, so packets can be written one after another.
     fn packet(&mut self, contents: &Message) -> io::Result<()> {
-        self.0.write_all(&packet(contents))
+        self.0.write_all(&Message::default().message(1, contents).0)
     }
 
     fn track(&mut self, track: &Message) -> io::Result<()> {
-        self.packet(&track_packet(track))
+        self.packet(&Message::default().number(10, SEQUENCE).message(60, track))
     }
 
     fn event(&mut self, at: Nanos, event: &Message) -> io::Result<()> {
-        self.packet(&event_packet(at, event))
+        self.packet(&Message::default().number(8, at.0).number(10, SEQUENCE).message(11, event))
     }
 
     fn write_critical_path(&mut self, contents: &Contents<'_, '_>) -> io::Result<()> {
@@ -282,38 +284,7 @@ impl Message {
     fn message(self, field: u64, message: &Message) -> Message {
         self.bytes(field, &message.0)
     }
-}
 
-/// A `TracePacket` as a field of the trace. A trace is a message with a single repeated field, so
-/// packets can be written one after another.
-fn packet(contents: &Message) -> Vec<u8> {
-    Message::default().message(1, contents).0
-}
-
-/// Maps time zero, the start of the recording, to the wall clock.
-fn clock(started_unix_ns: i64) -> Message {
-    let unix_ns = u64::try_from(started_unix_ns).unwrap_or_default();
-    let clocks = [(BOOTTIME, 0), (REALTIME, unix_ns)].into_iter().fold(Message::default(), |clocks, (id, at)| {
-        clocks.message(1, &Message::default().number(1, id).number(2, at))
-    });
-    Message::default().message(6, &clocks).number(8, 0).number(10, SEQUENCE).number(13, STATE_CLEARED)
-}
-
-fn track_packet(track: &Message) -> Message {
-    Message::default().number(10, SEQUENCE).message(60, track)
-}
-
-fn event_packet(at: Nanos, event: &Message) -> Message {
-    Message::default().number(8, at.0).number(10, SEQUENCE).message(11, event)
-}
-
-/// `TrackDescriptor`. A track with a process or a thread would not be nested: Perfetto ignores the
-/// parent of such a track.
-fn track(uuid: u64, name: &str) -> Message {
-    Message::default().number(1, uuid).text(2, name)
-}
-
-impl Message {
     /// Nests a track in another one, in the order of ranks.
     fn inside(self, parent: u64, rank: u64) -> Message {
         self.number(5, parent).number(12, rank)
@@ -332,26 +303,7 @@ impl Message {
     fn unmerged(self) -> Message {
         self.number(15, NO_MERGING)
     }
-}
 
-fn begin(track: u64, category: &str, name: &str) -> Message {
-    event(track, SLICE_BEGIN).text(22, category).text(23, name)
-}
-
-/// The end of the slice that began last on the track.
-fn end(track: u64) -> Message {
-    event(track, SLICE_END)
-}
-
-fn instant(track: u64, category: &str, name: &str) -> Message {
-    event(track, INSTANT).text(22, category).text(23, name)
-}
-
-fn event(track: u64, kind: u64) -> Message {
-    Message::default().number(9, kind).number(11, track)
-}
-
-impl Message {
     fn with_arrow(self, id: u64) -> Message {
         self.fixed(47, id)
     }
@@ -376,4 +328,36 @@ impl Message {
             None => self,
         }
     }
+}
+
+/// Maps time zero, the start of the recording, to the wall clock.
+fn clock(started_unix_ns: i64) -> Message {
+    let unix_ns = u64::try_from(started_unix_ns).unwrap_or_default();
+    let clocks = [(BOOTTIME, 0), (REALTIME, unix_ns)].into_iter().fold(Message::default(), |clocks, (id, at)| {
+        clocks.message(1, &Message::default().number(1, id).number(2, at))
+    });
+    Message::default().message(6, &clocks).number(8, 0).number(10, SEQUENCE).number(13, STATE_CLEARED)
+}
+
+/// `TrackDescriptor`. A track with a process or a thread would not be nested: Perfetto ignores the
+/// parent of such a track.
+fn track(uuid: u64, name: &str) -> Message {
+    Message::default().number(1, uuid).text(2, name)
+}
+
+fn begin(track: u64, category: &str, name: &str) -> Message {
+    event(track, SLICE_BEGIN).text(22, category).text(23, name)
+}
+
+/// The end of the slice that began last on the track.
+fn end(track: u64) -> Message {
+    event(track, SLICE_END)
+}
+
+fn instant(track: u64, category: &str, name: &str) -> Message {
+    event(track, INSTANT).text(22, category).text(23, name)
+}
+
+fn event(track: u64, kind: u64) -> Message {
+    Message::default().number(9, kind).number(11, track)
 }
