@@ -78,7 +78,7 @@ impl<'a> Case<'a> {
             trial_time: Duration::ZERO,
             min_launch_ns: f64::INFINITY,
             count: 1,
-            measured: Measurements::new(keys.into_iter().collect()),
+            measured: Measurements { keys: keys.into_iter().collect(), ..Measurements::default() },
         }
     }
 

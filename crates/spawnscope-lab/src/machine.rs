@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::usable_memory::meminfo;
 
 /// The machine of a report. Properties that cannot be determined are `None`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Machine {
     pub processor: Option<String>,
     pub cpus: u64,

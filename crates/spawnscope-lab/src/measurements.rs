@@ -124,7 +124,7 @@ fn droppable_ranks(count: usize) -> usize {
     dropped.saturating_sub(usize::from(sum > MAX_MISSED_AT_ONE_END))
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Measurements {
     pub keys: Vec<Value>,
     pub rounds: Vec<Vec<f64>>,
@@ -136,11 +136,7 @@ pub struct Measurements {
 
 impl Measurements {
     pub fn failed(keys: Vec<Value>, failure: LabError) -> Measurements {
-        Measurements { failure: Some(failure), ..Measurements::new(keys) }
-    }
-
-    pub fn new(keys: Vec<Value>) -> Measurements {
-        Measurements { keys, rounds: Vec::new(), launches: None, failure: None }
+        Measurements { keys, failure: Some(failure), ..Measurements::default() }
     }
 
     pub fn has_results(&self) -> bool {

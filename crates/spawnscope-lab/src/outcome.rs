@@ -12,7 +12,7 @@ pub const LAUNCHES: &str = "launches";
 /// The version of the JSON that `bench --json` writes.
 pub const SCHEMA_VERSION: u32 = 2;
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct BenchReport {
     pub schema_version: u32,
     pub machine: Machine,
@@ -28,15 +28,7 @@ pub struct BenchReport {
 
 impl BenchReport {
     pub fn new(machine: Machine, quick: bool) -> BenchReport {
-        BenchReport {
-            schema_version: SCHEMA_VERSION,
-            machine,
-            quick,
-            seconds: None,
-            interrupted: false,
-            not_run: Vec::new(),
-            experiments: Vec::new(),
-        }
+        BenchReport { schema_version: SCHEMA_VERSION, machine, quick, ..BenchReport::default() }
     }
 }
 

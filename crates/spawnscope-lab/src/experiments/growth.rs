@@ -57,7 +57,7 @@ fn growth_that_fits(wanted: u64, outcome: &mut Outcome) -> u64 {
 
 fn empty_case(mechanism: Mechanism, step: u64) -> Measurements {
     let keys = vec![mechanism.name().into(), (step * STEP_BYTES).into()];
-    Measurements { launches: Some(1), ..Measurements::new(keys) }
+    Measurements { keys, launches: Some(1), ..Measurements::default() }
 }
 
 /// Makes one sweep over all steps. Each mechanism has a parent of its own, so that none pays for
