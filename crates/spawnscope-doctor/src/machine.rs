@@ -196,11 +196,6 @@ impl Machine {
         candidates.map(|directory| directory.join(name)).find(|file| self.is_executable(file))
     }
 
-    pub fn is_file(&self, absolute: impl AsRef<Path>) -> bool {
-        let metadata = self.accessible_path(absolute).and_then(fs::metadata);
-        metadata.is_ok_and(|metadata| !metadata.is_dir())
-    }
-
     pub fn is_executable(&self, absolute: impl AsRef<Path>) -> bool {
         let metadata = self.accessible_path(absolute).and_then(fs::metadata);
         metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)

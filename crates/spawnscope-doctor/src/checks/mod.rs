@@ -75,10 +75,6 @@ pub static ALL: [Check; 10] = {
     ]
 };
 
-pub fn named(id: &str) -> Option<&'static Check> {
-    ALL.iter().find(|check| check.id == id)
-}
-
 /// If a time limit is shorter than this, even a healthy program may not finish in time.
 const MIN_TIME_LIMIT: Nanos = Nanos(250_000_000);
 

@@ -63,7 +63,7 @@ fn print(arguments: &TreeArguments, forest: &Forest<'_>, path: Option<&CriticalP
         fold: !arguments.unfold,
     };
     let mut out = output::glyph_writer(BufWriter::new(anstream::stdout().lock()));
-    tree::write_view(&mut out, forest, options, path, output::terminal_width(&io::stdout()))
+    tree::write(&mut out, forest, options, path, output::terminal_width(&io::stdout()))
         .and_then(|()| out.flush())
         .context("failed to write the tree")
 }

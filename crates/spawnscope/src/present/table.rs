@@ -33,12 +33,6 @@ impl Default for Options<'_> {
     }
 }
 
-impl Options<'_> {
-    pub fn all(width: usize) -> Self {
-        Options { width, top: None, ..Options::default() }
-    }
-}
-
 /// Minimum width of the name of a program, in columns. Columns of figures are dropped to keep this
 /// width.
 const NAME_WIDTH: usize = 11;

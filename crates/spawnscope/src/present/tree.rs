@@ -24,14 +24,9 @@ const MAX_FAILED_EXECS: usize = 20;
 /// Maximum number of levels drawn in a line, if lines are not cut.
 const MAX_LEVELS: usize = 40;
 
-/// Writes the whole tree. `width` cuts lines for a terminal; `None` does not cut.
-pub fn write(out: &mut dyn Write, forest: &Forest<'_>, width: Option<usize>) -> io::Result<()> {
-    write_view(out, forest, TreeOptions::default(), None, width)
-}
-
 /// Writes the part of a tree that the options select. With a critical path, each line shows the
-/// launch's time on it.
-pub fn write_view(
+/// launch's time on it. `width` cuts lines for a terminal; `None` does not cut.
+pub fn write(
     out: &mut dyn Write,
     forest: &Forest<'_>,
     options: TreeOptions<'_>,

@@ -80,6 +80,6 @@ proptest! {
         let found = report(&recording, GroupBy::Command);
         prop_assert!(serde_json::from_str::<serde_json::Value>(&json::render(&found)).is_ok());
         assert_fit(&styled_tree(&recording, Some(width)), width.max(12), Some(2));
-        assert_fit(&table::render(&found, &table::Options::all(width)), width, None);
+        assert_fit(&table::render(&found, &table::Options { width, top: None, file: None }), width, None);
     }
 }

@@ -1,5 +1,6 @@
 //! The outputs for a recording, as plain text.
 
+use spawnscope::analyze::model::tree_view::TreeOptions;
 use spawnscope::analyze::{Causes, Forest, GroupBy, Report, Waits, report, report_on};
 use spawnscope::present::{ndjson, table, tree};
 use spawnscope::record::reader::{Recording, SliceRow};
@@ -36,13 +37,13 @@ pub fn table_of(report: &Report) -> String {
 
 /// Returns the complete table of a report.
 pub fn whole_table(report: &Report, width: usize) -> String {
-    plain(&table::render(report, &table::Options::all(width)))
+    plain(&table::render(report, &table::Options { width, top: None, file: None }))
 }
 
 /// Returns the tree, with styles.
 pub fn styled_tree(recording: &Recording, width: Option<usize>) -> String {
     let mut text = Vec::new();
-    tree::write(&mut text, &Forest::build(recording), width).unwrap();
+    tree::write(&mut text, &Forest::build(recording), TreeOptions::default(), None, width).unwrap();
     String::from_utf8(text).unwrap()
 }
 

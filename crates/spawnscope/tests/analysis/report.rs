@@ -82,7 +82,7 @@ fn a_phase_that_is_known_only_for_the_command_is_unknown_and_the_tax_is_a_lower_
     found.info.missing.push(Missing { what: Missing::SCHEDULER.to_owned(), effect: String::new() });
     let full = table_of(&found);
     assert!(full.contains("  start-up, at least "), "{full}");
-    let table = plain(&table::render_table(&found, &table::Options::all(200)));
+    let table = plain(&table::render_table(&found, &table::Options { width: 200, top: None, file: None }));
     assert!(table.contains(" start-up at least "), "{table}");
 }
 
