@@ -9,8 +9,6 @@ pub mod findings;
 mod loader;
 pub mod machine;
 pub mod measure;
-mod mounts;
-mod processes;
 mod programs;
 
 use std::cmp::Reverse;
@@ -22,9 +20,9 @@ use self::checks::Run;
 use self::environment::Environment;
 pub use self::findings::{Basis, Effect, Finding, Findings, NotExamined, Severity};
 pub use self::machine::Machine;
+use self::machine::{Process, processes};
 use self::measure::LaunchCost;
 pub use self::measure::Measured;
-use self::processes::Process;
 use self::programs::Programs;
 
 pub struct Examination<'a> {
@@ -80,12 +78,8 @@ impl Diagnosis {
 /// Runs the checks one after the other, because some of them start programs and time them.
 pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Diagnosis {
     let machine = &machine.clone().without_directories(measured.unresponsive.iter().chain(&measured.untried));
-    let examination = Examination {
-        machine,
-        measured,
-        environment: Environment::detect(machine),
-        processes: processes::all(machine),
-    };
+    let examination =
+        Examination { machine, measured, environment: Environment::detect(machine), processes: processes(machine) };
     let mut diagnosis = Diagnosis {
         launch: measured.launch,
         load: Load::read(machine),

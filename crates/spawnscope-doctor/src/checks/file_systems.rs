@@ -5,8 +5,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::machine::{Mount, containing_mount};
 use crate::measure::{DIRECTORY_TIMEOUT, Scan, StuckOperation, median};
-use crate::mounts::{self, Mount};
 use crate::{Effect, Examination, Finding, Findings};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -34,11 +34,11 @@ pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
             continue;
         }
         if machine.is_left_out(&directory) {
-            findings.add(unresponsive_finding(what, &directory, mounts::containing_mount(&mounts, &directory)));
+            findings.add(unresponsive_finding(what, &directory, containing_mount(&mounts, &directory)));
             continue;
         }
         let real = machine.canonical(&directory).unwrap_or_else(|| directory.clone());
-        let mount = mounts::containing_mount(&mounts, &real);
+        let mount = containing_mount(&mounts, &real);
         // A remote file system may take long to report its free space.
         let is_local = mount.is_none_or(|mount| mount.remote_description().is_none());
         if let Some(error) = machine.check_writable(&directory).err().filter(|_| what == TEMPORARY && is_local) {

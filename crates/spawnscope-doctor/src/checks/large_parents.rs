@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::processes::{self, Process, field_bytes};
+use crate::machine::{Process, child_counts, field_bytes};
 use crate::{Effect, Examination, Finding, Findings, Machine};
 use spawnscope_data::event::{Constant, Nanos};
 use spawnscope_data::units;
@@ -28,7 +28,7 @@ pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
     // Each of the machine's huge pages may belong to the process; they need few page tables.
     let meminfo = machine.text("/proc/meminfo").unwrap_or_default();
     let huge_bytes = field_bytes(&meminfo, "AnonHugePages").unwrap_or_default();
-    let children = processes::child_counts(&examination.processes);
+    let children = child_counts(&examination.processes);
     let mut shells: Vec<&Process> = examination.processes.iter().filter(|shell| forks(machine, shell)).collect();
     shells.sort_by_key(|shell| std::cmp::Reverse(shell.anonymous_bytes));
     for shell in shells.into_iter().take(MAX_REPORTED) {

@@ -2,14 +2,12 @@
 //! check finds them by fanotify permission marks, by process name, and by their effect: it compares
 //! the first launch of a fresh file with later ones.
 
-use std::fs;
-use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
+use crate::machine::{Process, containing_mount};
 use crate::measure::{Scan, StuckOperation};
-use crate::mounts;
-use crate::processes::Process;
 use crate::{Effect, Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -245,7 +243,7 @@ fn with_fix(finding: Finding) -> Finding {
 fn hides_processes(machine: &Machine) -> bool {
     let mounts = machine.mounts();
     !machine.is_privileged()
-        && mounts::containing_mount(&mounts, Path::new("/proc")).is_some_and(|mount| {
+        && containing_mount(&mounts, Path::new("/proc")).is_some_and(|mount| {
             mount
                 .options
                 .split(',')

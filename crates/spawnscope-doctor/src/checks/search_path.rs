@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crate::machine::{Mount, containing_mount};
 use crate::measure::DIRECTORY_TIMEOUT;
-use crate::mounts::{self, Mount};
 use crate::programs::RunTime;
 use crate::{Effect, Examination, Finding, Findings};
 use spawnscope_data::event::Nanos;
@@ -241,7 +241,7 @@ impl SlowDirectories {
             are_slow: false,
         };
         for (directory, time) in &examination.measured.lookups {
-            let remote = mounts::containing_mount(&mounts, directory).and_then(Mount::remote_description);
+            let remote = containing_mount(&mounts, directory).and_then(Mount::remote_description);
             let is_slow = time.is_none_or(|time| time >= min_slow_lookup(examination));
             if !is_slow && remote.is_none() {
                 continue;

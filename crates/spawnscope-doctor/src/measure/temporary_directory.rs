@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::c_path;
 use super::launches::Image;
-use crate::machine::Machine;
-use crate::mounts::{self, Mount};
+use crate::machine::{Machine, Mount, containing_mount, has_room};
 use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
 use spawnscope_system::launch_timing::keeper::{ignore_requests_to_end, remove_when_closed};
 
@@ -99,7 +98,7 @@ pub(super) fn usable_directories(machine: &Machine) -> [Vec<PathBuf>; 2] {
     let mounts = machine.mounts();
     let mut usable = [Vec::new(), Vec::new()];
     for directory in candidates(machine).into_iter().filter_map(|directory| machine.canonical(directory)) {
-        let mount = mounts::containing_mount(&mounts, &directory);
+        let mount = containing_mount(&mounts, &directory);
         if mount.is_some_and(|mount| mount.has_option("noexec")) {
             continue;
         }
@@ -133,7 +132,7 @@ fn run_keeper(directory: &CStr, programs: &[CString], doctor_fd: c_int) {
         if libc::mkdir(directory.as_ptr(), 0o700) != 0 {
             return;
         }
-        if !mounts::has_room(directory, NEEDED_BYTES, PROGRAMS as u64) {
+        if !has_room(directory, NEEDED_BYTES, PROGRAMS as u64) {
             libc::rmdir(directory.as_ptr());
             return;
         }

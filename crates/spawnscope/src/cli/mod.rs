@@ -8,7 +8,6 @@ mod args;
 mod bench;
 mod check;
 mod collectors;
-mod cut;
 #[cfg(feature = "parquet")]
 mod dataset;
 mod diff;

@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::cut::may_exist;
 use super::metrics::Publisher;
 use super::output::{escape_line, print_message};
-use super::recordings::Recordings;
+use super::recordings::{Recordings, may_exist};
 use crate::allowed_cpus::allowed_cpus;
 use crate::collect::{CollectError, Collector};
 use crate::event::{Event, EventKind, LaunchId, Loss, Nanos, Pid, TaskId};
