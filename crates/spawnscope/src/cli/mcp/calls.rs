@@ -15,8 +15,7 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags};
 use serde_json::{Value, json};
 
-use super::tools::{DIRECTORY, Kind, Tool};
-use super::{Failure, send, send_result};
+use super::{DIRECTORY, Failure, Kind, Tool, send, send_result};
 use crate::cli::output::escape_lines;
 use crate::event::Pid;
 use crate::held::inheritance::restore_dispositions;

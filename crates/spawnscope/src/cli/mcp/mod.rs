@@ -1,20 +1,23 @@
 //! `spawnscope mcp`: a server of the Model Context Protocol on standard input and output, through
 //! which agents call verbs. This file reads messages (JSON-RPC, one a line) and answers requests;
-//! `tools` says what can be called, `calls` runs it.
+//! `calls` runs a tool.
 //!
 //! No request depends on an earlier one. So clients that begin with `initialize` (until 2025-11-25)
 //! and clients that name their version in each request (since 2026-07-28) get the same answers.
+//!
+//! Each tool is a verb. The schemas of tools come from the definition of the command line, and a
+//! call becomes a command line, so that tools and verbs cannot differ.
 
 mod calls;
-mod tools;
 
 use std::io::{self, BufRead, Write};
 
-use anyhow::{Context, Result};
-use clap::Args;
-use serde_json::{Value, json};
+use anyhow::{Context, Result, bail};
+use clap::{Arg, ArgAction, Args, Command, CommandFactory};
+use serde_json::{Map, Value, json};
 
 use self::calls::Calls;
+use super::verbs::Arguments;
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -113,7 +116,7 @@ fn answer(calls: &Calls, id: &Value, method: &str, params: &Value) -> Result<Opt
         "server/discover" => json!({ "supportedVersions": VERSIONS, "capabilities": { "tools": {} },
             "instructions": INSTRUCTIONS, "ttlMs": CACHED_MS, "cacheScope": "public" }),
         "ping" => json!({}),
-        "tools/list" => json!({ "tools": tools::list(), "ttlMs": CACHED_MS, "cacheScope": "public" }),
+        "tools/list" => json!({ "tools": list_tools(), "ttlMs": CACHED_MS, "cacheScope": "public" }),
         "tools/call" => return calls.start(id, params).map(|()| None),
         _ => return Err(Failure::new(Failure::NO_SUCH_METHOD, format!("there is no method {method}"))),
     }))
@@ -141,4 +144,217 @@ fn send_failure(id: &Value, Failure { code, message, data }: Failure) {
 fn send(message: &Value) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{message}").and_then(|()| out.flush());
+}
+
+/// Maximum length of the JSON in an answer.
+const MAX_JSON_BYTES: usize = 18_000;
+/// The argument that all tools have.
+const DIRECTORY: &str = "directory";
+
+struct Tool {
+    verb: &'static str,
+    kind: Kind,
+    /// The names of the verb's arguments that a call may have, with spaces between them.
+    arguments: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Reads recordings, and answers with JSON.
+    Reads,
+    /// Writes a recording, and answers with messages.
+    Writes,
+    /// Runs a command, records it, and answers with the report, after the end of the command's own
+    /// output.
+    Runs,
+}
+
+const TOOLS: [Tool; 6] = [
+    Tool {
+        verb: "record",
+        kind: Kind::Runs,
+        arguments: "command output runs duration collector stacks sample node_lines",
+    },
+    Tool { verb: "report", kind: Kind::Reads, arguments: "file by episode from to process" },
+    Tool { verb: "advise", kind: Kind::Reads, arguments: "file rule episode from to process" },
+    Tool {
+        verb: "whatif",
+        kind: Kind::Reads,
+        arguments: "files remove builtin batch in_process coprocess replace jobs vfork huge_pages no_shell static \
+            direct absolute no_search steady_parent no_teardown quick_launch close_range reap_now no_scan \
+            cpus episode from to process",
+    },
+    Tool { verb: "diff", kind: Kind::Reads, arguments: "before after unfold" },
+    Tool { verb: "import", kind: Kind::Writes, arguments: "logs output format" },
+];
+
+impl Tool {
+    fn find(name: &str) -> Option<&'static Tool> {
+        TOOLS.iter().find(|tool| tool.verb == name)
+    }
+
+    /// Returns the definition of the verb, and those of the arguments that a call may have, by
+    /// name.
+    fn definition(&self) -> (Command, Vec<(&'static str, Arg)>) {
+        let all = Arguments::command();
+        let verb = all.find_subcommand(self.verb).cloned().unwrap_or_default();
+        let find = |name: &'static str| {
+            let found = verb.get_arguments().find(|argument| argument_name(argument) == name);
+            Some((name, found?.clone()))
+        };
+        let arguments = self.arguments.split(' ').filter_map(find).collect();
+        (verb, arguments)
+    }
+
+    fn value(&self) -> Value {
+        let (verb, arguments) = self.definition();
+        let about = verb.get_long_about().or(verb.get_about()).map(ToString::to_string).unwrap_or_default();
+        let directory = "The directory in which relative paths start, and in which a command runs";
+        let mut properties = Map::new();
+        for (name, argument) in &arguments {
+            properties.insert((*name).to_owned(), property(argument));
+        }
+        properties.insert(DIRECTORY.to_owned(), json!({ "type": "string", "description": directory }));
+        let is_required = |argument: &Arg| argument.is_required_set() || argument.is_trailing_var_arg_set();
+        let required = arguments.iter().filter(|(_, argument)| is_required(argument)).map(|(name, _)| *name);
+        json!({
+            "name": self.verb,
+            "description": about,
+            "inputSchema": {
+                "type": "object",
+                "properties": properties,
+                "required": required.collect::<Vec<_>>(),
+                "additionalProperties": false,
+            },
+            "annotations": {
+                "readOnlyHint": self.kind == Kind::Reads,
+                "destructiveHint": self.kind == Kind::Runs,
+                "openWorldHint": self.kind == Kind::Runs,
+            },
+        })
+    }
+
+    /// Returns the command line of a call, from the verb on.
+    fn command_line(&self, given: &Map<String, Value>) -> Result<Vec<String>> {
+        let (_, arguments) = self.definition();
+        let is_known = |name: &str| name == DIRECTORY || self.arguments.split(' ').any(|known| known == name);
+        if let Some(unknown) = given.keys().find(|name| !is_known(name)) {
+            bail!("there is no argument `{unknown}`: {} has {}", self.verb, self.arguments.replace(' ', ", "));
+        }
+        let mut words = vec![self.verb.to_owned()];
+        if self.kind == Kind::Reads {
+            words.extend(["--json".to_owned(), format!("--max-bytes={MAX_JSON_BYTES}")]);
+        }
+        let (mut files, mut last) = (Vec::new(), Vec::new());
+        for (name, argument) in &arguments {
+            let Some(value) = given.get(*name) else { continue };
+            let texts = texts(value).with_context(|| format!("`{name}` must be text, a number, or a list of these"))?;
+            match argument.get_long() {
+                Some(long) if is_flag(argument) => words.extend((*value == json!(true)).then(|| format!("--{long}"))),
+                Some(long) => words.extend(texts.iter().map(|text| format!("--{long}={text}"))),
+                None if argument.is_last_set() || argument.is_trailing_var_arg_set() => last = texts,
+                // A name that begins with a hyphen would be parsed as an option, and `-` as
+                // standard input.
+                None => files.extend(texts.into_iter().map(|text| match text.starts_with('-') {
+                    true => format!("./{text}"),
+                    false => text,
+                })),
+            }
+        }
+        words.extend(files);
+        if !last.is_empty() {
+            words.push("--".to_owned());
+            words.extend(last);
+        }
+        Ok(words)
+    }
+}
+
+fn list_tools() -> Vec<Value> {
+    TOOLS.iter().map(Tool::value).collect()
+}
+
+/// Returns the name of an argument of a verb in a call.
+fn argument_name(argument: &Arg) -> String {
+    argument.get_long().map_or_else(|| argument.get_id().to_string(), |long| long.replace('-', "_"))
+}
+
+fn is_flag(argument: &Arg) -> bool {
+    !argument.get_action().takes_values()
+}
+
+/// Returns the schema of an argument. Numbers are texts, too: the verb checks them.
+fn property(argument: &Arg) -> Value {
+    let mut one = json!({ "type": if is_flag(argument) { "boolean" } else { "string" } });
+    let values: Vec<String> = argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    if !values.is_empty() && !is_flag(argument) {
+        one["enum"] = values.into();
+    }
+    if let Some(default) = argument.get_default_values().first().and_then(|value| value.to_str()) {
+        one["default"] = default.into();
+    }
+    let is_list = matches!(argument.get_action(), ArgAction::Append);
+    let mut property = if is_list { json!({ "type": "array", "items": one }) } else { one };
+    property["description"] = argument.get_help().map(ToString::to_string).unwrap_or_default().into();
+    property
+}
+
+/// Returns the words of a value. `None` if it is an object or contains one.
+fn texts(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::Array(entries) => Some(entries.iter().map(texts).collect::<Option<Vec<_>>>()?.concat()),
+        Value::String(text) => Some(vec![text.clone()]),
+        Value::Number(_) | Value::Bool(_) => Some(vec![value.to_string()]),
+        Value::Null => Some(Vec::new()),
+        Value::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    fn words(tool: &str, arguments: &Value) -> Result<String> {
+        let words = Tool::find(tool).unwrap().command_line(arguments.as_object().unwrap())?;
+        Arguments::try_parse_from(["spawnscope".to_owned()].into_iter().chain(words.clone()))?;
+        Ok(words.join(" ").replace(" --json --max-bytes=18000", ""))
+    }
+
+    #[test]
+    fn every_argument_of_a_tool_is_one_of_its_verb() {
+        for tool in &TOOLS {
+            assert_eq!(tool.definition().1.len(), tool.arguments.split(' ').count(), "{}", tool.verb);
+        }
+    }
+
+    #[test]
+    fn calls_become_command_lines() {
+        for (tool, arguments, expected) in [
+            ("report", json!({ "by": "line", "file": "a b.db", "directory": "/x" }), "report --by=line a b.db"),
+            ("advise", json!({ "episode": 2 }), "advise --episode=2"),
+            (
+                "whatif",
+                json!({ "remove": ["a", "b"], "no_scan": true, "cpus": 4 }),
+                "whatif --remove=a --remove=b --no-scan --cpus=4",
+            ),
+            ("diff", json!({ "before": ["-.db", "a"], "after": "b", "unfold": false }), "diff ./-.db a -- b"),
+            (
+                "record",
+                json!({ "command": ["make", "-j8", "--quiet"], "output": "-q" }),
+                "record --output=-q -- make -j8 --quiet",
+            ),
+            ("import", json!({ "logs": ["-"] }), "import ./-"),
+        ] {
+            assert_eq!(words(tool, &arguments).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn arguments_that_are_unknown_or_of_a_wrong_type_are_refused() {
+        for arguments in [json!({ "json": true }), json!({ "flame": "/etc/x" }), json!({ "before": { "a": 1 } })] {
+            assert!(words("diff", &arguments).is_err(), "{arguments}");
+        }
+    }
 }

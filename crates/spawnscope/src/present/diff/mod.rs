@@ -1,18 +1,23 @@
 //! The difference between recordings of two versions: for the terminal, as Markdown (for comments
-//! on pull requests and job summaries), and as texts and table cells for the HTML page. `sentence`
-//! has the first sentence and formats numbers; `json` is the other format.
+//! on pull requests and job summaries), as JSON, and as texts and table cells for the HTML page.
+//! `sentence` has the first sentence and formats numbers.
+//!
+//! In JSON (schema version 1), unknown values are `null`, and times are means over the runs.
 
-mod json;
 mod sentence;
 
-pub use self::json::json;
+use serde_json::{Map, Value, json};
+
 use self::sentence::time;
 pub(super) use self::sentence::{changed_count, changed_time, count, span};
+use super::json_values::{insert_or_null, insert_text, with_text};
 use super::markdown::{code_cell, row, sentence as prose};
 use super::page::{Column, Columns, FINDING, PLAIN, Page, QUIET, TITLE, WARNING, column, plain, styled};
 use super::text::{self, escape};
 use super::units;
-use crate::analyze::compare::diff::{ChangeKind, Condition, CountChange, Diff, Row, Side, TimeChange};
+use crate::analyze::compare::diff::{
+    ChangeKind, Condition, CountChange, Diff, Row, ScriptLine, Side, TimeChange, Times,
+};
 use crate::analyze::model::phases::Phase;
 use crate::event::Constant;
 
@@ -330,4 +335,88 @@ fn table_row(row: &Row) -> TableRow {
 fn sort_keys(row: &Row) -> [String; 3] {
     let critical = row.times.critical.value().map(|change| format!("{change:.0}"));
     [row.count.difference().to_string(), critical.unwrap_or_default(), row.failed_execs.difference().to_string()]
+}
+
+const SCHEMA_VERSION: u32 = 1;
+
+pub fn json(diff: &Diff) -> Value {
+    let [before, after] = [0, 1].map(|side| {
+        let command = text::command_line(diff.commands[side].iter().map(Vec::as_slice), None);
+        json!({ "command": command, "runs": diff.runs[side], "lost_events": diff.lost[side] })
+    });
+    json!({
+        "schema_version": SCHEMA_VERSION,
+        "summary": sentence::first_sentence(diff),
+        "before": before,
+        "after": after,
+        "warnings": warnings(diff),
+        "wall_ns": time_value(&diff.wall),
+        "launches": count_value(&diff.launches),
+        "forks_without_exec": count_value(&diff.forks_without_exec),
+        "failed_execs": count_value(&diff.failed_execs),
+        "critical_tax_ns": time_value(&diff.critical_tax),
+        "launch_tax_ns": time_value(&diff.times.tax),
+        "phases": phases_value(&diff.times),
+        "groups": diff.rows.iter().map(row_value).collect::<Vec<_>>(),
+    })
+}
+
+fn phases_value(times: &Times) -> Map<String, Value> {
+    let phases = times.phases.iter();
+    phases.map(|(phase, change)| (phase.name().to_owned(), time_value(change))).collect()
+}
+
+fn count_value(change: &CountChange) -> Value {
+    let [before, after] = [change.before, change.after]
+        .map(|count| json!({ "low": count.low, "median": count.median, "high": count.high }));
+    json!({
+        "before": before,
+        "after": after,
+        "difference": change.difference(),
+        "is_change": change.is_change(),
+    })
+}
+
+fn time_value(change: &TimeChange) -> Value {
+    json!({
+        "before": rounded(change.before),
+        "after": rounded(change.after),
+        "difference": rounded(change.value()),
+        "low": rounded(change.difference.map(|difference| difference.low)),
+        "high": rounded(change.difference.map(|difference| difference.high)),
+        "is_change": change.is_change(),
+    })
+}
+
+fn rounded(value: Option<f64>) -> Option<i64> {
+    value.map(|value| value.round() as i64)
+}
+
+fn row_value(row: &Row) -> Value {
+    let kind = match row.kind {
+        ChangeKind::Added => "added",
+        ChangeKind::Removed => "removed",
+        ChangeKind::Changed => "changed",
+        ChangeKind::Same => "same",
+    };
+    let mut object = Map::new();
+    object.insert("kind".into(), kind.into());
+    insert_text(&mut object, "command", &row.command);
+    insert_or_null(&mut object, "arguments", row.arguments.as_deref());
+    object.insert("variants".into(), row.variants.into());
+    insert_text(&mut object, "parent", &row.parent);
+    object.insert("line_before".into(), row.line_before.as_ref().map(script_line_value).into());
+    object.insert("line_after".into(), row.line_after.as_ref().map(script_line_value).into());
+    object.insert("launches".into(), count_value(&row.count));
+    object.insert("failed_execs".into(), count_value(&row.failed_execs));
+    object.insert("critical_ns".into(), time_value(&row.times.critical));
+    object.insert("tax_ns".into(), time_value(&row.times.tax));
+    object.insert("phases".into(), phases_value(&row.times).into());
+    Value::Object(object)
+}
+
+fn script_line_value(line: &ScriptLine) -> Value {
+    let function = line.function.as_deref().map(String::from_utf8_lossy);
+    let rest = json!({ "line": line.line, "function": function });
+    with_text("file", line.path.0.as_deref().unwrap_or(&line.file), rest).into()
 }
