@@ -5,28 +5,21 @@ mod html;
 mod terminal;
 mod values;
 
-pub use html::html;
-pub use terminal::{experiment, list, machine, render_end};
+use serde_json::json;
 
+pub use self::html::html;
+pub use self::terminal::{experiment, list, machine, render_end};
+use super::json_values;
 use crate::lab::experiments::Experiment;
 use crate::lab::outcome::{BenchReport, SCHEMA_VERSION};
 
 pub fn json(report: &BenchReport) -> String {
-    pretty(report)
+    json_values::text(&json!(report))
 }
 
 pub fn list_json(experiments: &[Experiment]) -> String {
-    let all: Vec<serde_json::Value> = experiments
-        .iter()
-        .map(|experiment| serde_json::json!({"name": experiment.name, "about": experiment.about}))
-        .collect();
-    pretty(&serde_json::json!({"schema_version": SCHEMA_VERSION, "experiments": all}))
-}
-
-fn pretty(value: &impl serde::Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
-    text.push('\n');
-    text
+    let all = experiments.iter().map(|experiment| json!({"name": experiment.name, "about": experiment.about}));
+    json_values::text(&json!({"schema_version": SCHEMA_VERSION, "experiments": all.collect::<Vec<_>>()}))
 }
 
 #[cfg(test)]
