@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::finding_ids::FindingIds;
 use super::headline::{argument, title};
-use super::json_values::{insert_arguments, nanos};
+use super::json_values::{insert_arguments, insert_callers, nanos};
 use super::page::{PLAIN, Page, QUIET, TITLE, plain, styled};
 use super::saving::{self, share_and_amount};
 use super::verdict::{NOTHING, verdict, why_none};
-use super::{callers, critical, text, units};
+use super::{critical, text, units};
 use crate::analyze::explain::advice::{Advice, AdviceList, Basis, EditedLine, Finding, ForeignCode, Owner, Rejection};
 use crate::analyze::explain::report::Report;
 use crate::analyze::model::launch::base_name;
@@ -435,7 +435,7 @@ fn object(advice: &Advice, ids: &FindingIds<'_>) -> Map<String, Value> {
     let evidence: Vec<String> = finding.evidence.iter().cloned().chain(example_call_site(finding)).collect();
     object.insert("evidence".into(), evidence.join(". ").into());
     insert_arguments(&mut object, "example", finding.example.iter().map(Vec::as_slice));
-    callers::insert_counts(&mut object, &advice.callers);
+    insert_callers(&mut object, &advice.callers);
     object.insert("fix".into(), finding.fix.join("\n").into());
     object.insert("limits".into(), limits(advice).into());
     object.insert("whatif".into(), finding.whatif.as_str().into());

@@ -4,9 +4,10 @@ use serde_json::{Map, Value, json};
 
 use super::groupings::grouping_of;
 use super::json_values::{
-    self, append, exit, insert_arguments, insert_or_null, insert_text, nanos, spent_value, with_text,
+    self, append, call_site_value, exit, insert_arguments, insert_callers, insert_or_null, insert_text, nanos,
+    spent_value, with_text,
 };
-use super::{advice, callers, headline, text, verdict};
+use super::{advice, headline, text, verdict};
 use crate::analyze::explain::drift::Drift;
 use crate::analyze::explain::report::{GroupBy, Report};
 use crate::analyze::explain::tool_calls::{Reason, ToolCalls};
@@ -135,9 +136,9 @@ fn group(group: &Group, group_by: GroupBy) -> Value {
         "unfinished": sums.unfinished,
     });
     let mut object = with_text("command", &group.label, rest);
-    callers::insert_counts(&mut object, &group.callers);
+    insert_callers(&mut object, &group.callers);
     if matches!(group_by, GroupBy::Line | GroupBy::Caller) {
-        object.insert("caller".into(), group.call_site.as_ref().map(callers::value).into());
+        object.insert("caller".into(), group.call_site.as_ref().map(call_site_value).into());
         object.insert("launched".into(), group.launched.iter().map(launched).collect());
         object.insert("inclusive_total_ns".into(), group.inclusive.total.0.into());
         object.insert("inclusive_critical_ns".into(), nanos(group.inclusive.critical));

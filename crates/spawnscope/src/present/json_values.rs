@@ -8,10 +8,11 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::critical;
 use super::words::signal_name;
 use crate::analyze::explain::report::Spent;
+use crate::analyze::model::external_wait::ExternalWait;
 use crate::analyze::model::launch::Outcome;
+use crate::analyze::sites::callers::{CallSite, CallerCounts};
 use crate::event::Nanos;
 
 /// Returns how a process ended; `null` if that is unknown or if it is still running.
@@ -27,7 +28,7 @@ pub(super) fn exit(outcome: Outcome) -> Value {
 
 pub(super) fn spent_value((what, time): &(Spent, Nanos)) -> Value {
     let mut object = Map::new();
-    object.insert("on".into(), critical::json_key(what).into());
+    object.insert("on".into(), json_key(what).into());
     if let Spent::ExternalWait(_, Some(name)) = what {
         insert_text(&mut object, "process", name);
     }
@@ -96,4 +97,48 @@ pub fn hex(bytes: &[u8]) -> String {
 /// Returns a value as several lines, the last of which ends with a newline.
 pub fn text(value: &Value) -> String {
     format!("{value:#}\n")
+}
+
+/// Returns a call site as a JSON object. Unknown fields are `null`, as are `program` and `text` if
+/// there is a file.
+pub(super) fn call_site_value(call_site: &CallSite) -> Value {
+    let mut object = Map::new();
+    insert_or_null(&mut object, "file", call_site.file.as_deref());
+    object.insert("line".into(), call_site.line.into());
+    insert_or_null(&mut object, "function", call_site.function.as_deref());
+    insert_or_null(&mut object, "module", call_site.module.as_deref());
+    insert_or_null(&mut object, "program", call_site.program.as_deref());
+    insert_or_null(&mut object, "text", call_site.text.as_deref());
+    object.insert("language".into(), call_site.language.name().into());
+    Value::Object(object)
+}
+
+/// Adds the call sites with the most launches, their counts, and the number of launches from other
+/// call sites.
+pub(super) fn insert_callers(object: &mut Map<String, Value>, counts: &CallerCounts) {
+    let callers = counts.largest.iter().map(|(call_site, count)| {
+        let mut caller = call_site_value(call_site);
+        caller["count"] = (*count).into();
+        caller
+    });
+    object.insert("callers".into(), callers.collect());
+    object.insert("callers_others".into(), counts.others.into());
+    object.insert("callers_unknown".into(), counts.unknown.into());
+}
+
+/// Returns the name of a part of the wall for JSON.
+fn json_key(what: &Spent) -> &'static str {
+    match what {
+        Spent::Tax => "launch_tax",
+        Spent::Run => "run",
+        Spent::RunQueue => "run_queue",
+        Spent::ExternalWait(ExternalWait::Timer, _) => "timer",
+        Spent::ExternalWait(ExternalWait::Disk, _) => "disk",
+        Spent::ExternalWait(ExternalWait::Network, _) => "network",
+        Spent::ExternalWait(ExternalWait::Process(_), _) => "process",
+        Spent::ExternalWait(ExternalWait::Scanner(_), _) => "scanner",
+        Spent::ExternalWait(ExternalWait::Stopped, _) => "stopped",
+        Spent::ExternalWait(ExternalWait::Recorder, _) => "recorder",
+        Spent::ExternalWait(ExternalWait::Unknown, _) => "unknown",
+    }
 }

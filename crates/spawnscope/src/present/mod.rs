@@ -31,14 +31,12 @@ pub mod verdict;
 pub mod whatif;
 pub use crate::units;
 
-mod callers;
 mod critical;
 mod finding_ids;
 mod findings;
 mod headline;
 mod markdown;
 mod page;
-mod waited;
 mod words;
 
 pub use words::signal_name;

@@ -7,10 +7,11 @@ use anstyle::Style;
 use super::groupings::{Grouping, grouping_of};
 use super::headline::{self, argument, title};
 use super::page::{Column, Columns, PLAIN, Page, QUIET, TITLE, WARNING, column, phase_style, plain, styled};
-use super::{callers, critical, findings, summary, text, units, verdict, waited, words};
-use crate::analyze::explain::report::{GroupBy, Report};
+use super::{critical, findings, summary, text, units, verdict, words};
+use crate::analyze::explain::report::{GroupBy, Report, Spent};
+use crate::analyze::model::external_wait::ExternalWait;
 use crate::analyze::model::phases::Phase;
-use crate::analyze::path::groups::Group;
+use crate::analyze::path::groups::{Group, THE_RECORDER};
 use crate::analyze::path::summary::PhaseSum;
 use crate::event::Nanos;
 
@@ -86,7 +87,7 @@ pub fn render(report: &Report, options: &Options<'_>) -> String {
         print_phases(&mut page, report);
         print_groups(&mut page, report, options);
         critical::print_critical_path(&mut page, report);
-        waited::print_waits(&mut page, report);
+        critical::print_waits(&mut page, report);
         print_advice(&mut page, report, options.file);
         findings::print_busiest(&mut page, report, options.file);
     }
@@ -264,7 +265,7 @@ fn print_groups(page: &mut Page, report: &Report, options: &Options<'_>) {
     let count = options.top.unwrap_or(report.groups.len()).min(report.groups.len());
     let (shown, rest) = report.groups.split_at(count);
     if matches!(report.group_by, GroupBy::Line | GroupBy::Caller) {
-        callers::print_rows(page, report, shown);
+        print_rows_of_callers(page, report, shown);
         print_omitted(page, rest, report.group_by, options.file);
         return;
     }
@@ -354,4 +355,65 @@ fn print_omitted(page: &mut Page, groups: &[Group], group_by: GroupBy, file: Opt
     let by = grouping_of(group_by).name;
     page.sentence(2, QUIET, &format!("… {more}: {launches}, start-up {tax}. To print all:"));
     page.command(2, &format!("spawnscope report --by {by} --top 0{}", argument(file)));
+}
+
+const MAX_PROGRAMS: usize = 2;
+
+/// Prints the rows of a report by line or function, one sentence each.
+fn print_rows_of_callers(page: &mut Page, report: &Report, groups: &[Group]) {
+    for group in groups {
+        let label = text::escape(&group.label);
+        let style = if group.call_site.is_some() { TITLE } else { PLAIN };
+        let facts = group_facts(group, report);
+        let width = page.width().saturating_sub(2);
+        if text::width(&label) + 2 + text::width(&facts) <= width {
+            page.line([plain("  "), styled(style, format!("{label}:")), plain(format!(" {facts}"))]);
+        } else {
+            page.line([plain("  "), styled(style, format!("{}:", text::truncate(&label, width.saturating_sub(1))))]);
+            page.sentence(6, PLAIN, &facts);
+        }
+    }
+    let share = match report.all.critical {
+        Some(_) if report.where_the_wall_went.iter().any(|(what, _)| is_outside(what)) => {
+            "; the share includes what they launch, without sleeps and other external waits"
+        }
+        Some(_) => "; the share includes what they launch",
+        None => "",
+    };
+    let legend = format!("in all: the wall time of the launches, summed{share}");
+    page.sentence(2, QUIET, &legend);
+    let labels = groups.iter().flat_map(|group| {
+        let launched = group.launched.iter().take(MAX_PROGRAMS).map(|(label, _)| label.as_slice());
+        launched.chain((group.label == THE_RECORDER).then_some(group.label.as_slice()))
+    });
+    for meaning in words::explain_parentheses(labels) {
+        page.sentence(2, QUIET, &meaning);
+    }
+    if report.groups.iter().all(|group| group.call_site.is_none()) {
+        page.sentence(2, QUIET, "this recording does not contain call sites");
+    }
+}
+
+fn is_outside(what: &Spent) -> bool {
+    matches!(what, Spent::ExternalWait(what, _) if *what != ExternalWait::Recorder)
+}
+
+/// Formats a group's launches, time and share: `71,000 x dirname, 512 s in all, 84.0 % of the
+/// critical path`.
+fn group_facts(group: &Group, report: &Report) -> String {
+    let mut facts: Vec<String> = group
+        .launched
+        .iter()
+        .take(MAX_PROGRAMS)
+        .map(|(command, count)| format!("{} x {}", units::count(*count), text::escape(command)))
+        .collect();
+    let more: u64 = group.launched.iter().skip(MAX_PROGRAMS).map(|(_, count)| count).sum();
+    if more > 0 {
+        facts.push(format!("{} more", units::count(more)));
+    }
+    facts.push(format!("{} in all", units::time(group.inclusive.total)));
+    if let Some(critical) = group.inclusive.critical {
+        facts.push(format!("{} of the critical path", units::percent(critical, report.wall)));
+    }
+    facts.join(", ")
 }

@@ -21,7 +21,7 @@ pub(super) use self::pack::push_varint;
 use super::flame::{STACKINGS, WEIGHTS, boxes};
 use super::groupings::grouping_of;
 use super::json_values::nanos;
-use super::{text, waited, words};
+use super::{critical, text, words};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::path::concurrency::Concurrency;
 use crate::analyze::path::critical_path::{Charge, CriticalPath, Stretch};
@@ -143,7 +143,7 @@ fn header(contents: &Contents<'_, '_>) -> Map<String, Value> {
 fn waits(waits: &AttributedWaits) -> Value {
     json!({
         "command": text::escape(&waits.command),
-        "sentence": waited::sentence(waits).replace(waited::NO_BREAK_SPACE, " "),
+        "sentence": critical::waits_sentence(waits).replace(critical::NO_BREAK_SPACE, " "),
         "count": waits.count,
         "total": waits.parts.total().0,
     })
