@@ -8,7 +8,6 @@ pub mod experiments;
 pub mod machine;
 pub mod measurements;
 pub mod outcome;
-pub mod usable_memory;
 pub mod worker;
 
 mod asked;

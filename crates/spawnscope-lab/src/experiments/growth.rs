@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use crate::LabError;
 use crate::context::ExperimentContext;
+use crate::machine::AvailableMemory;
 use crate::measurements::{MIN_ROUNDS, Measurements};
 use crate::outcome::{Outcome, Scale, Unit, key, measure};
-use crate::usable_memory::AvailableMemory;
 use crate::worker::Worker;
 use crate::worker::protocol::{Mechanism, Request, Setting, WALL};
 

@@ -8,10 +8,10 @@ use super::{columns, launches, mechanisms};
 use crate::LabError;
 use crate::batches::Case;
 use crate::context::ExperimentContext;
+use crate::machine::AvailableMemory;
 use crate::measurements::{Measurements, Value};
 use crate::outcome::{Outcome, Scale, Unit, key};
 use crate::runtimes::{BASH, FILL_MEMORY_FACTOR, RuntimeParent, find_program};
-use crate::usable_memory::AvailableMemory;
 use crate::worker::Worker;
 use crate::worker::protocol::{Mechanism, Pages, Setting};
 

@@ -8,10 +8,10 @@ use super::parent_size::{MB, count_fitting};
 use crate::LabError;
 use crate::batches::Case;
 use crate::context::{ExperimentContext, STATUS};
+use crate::machine::AvailableMemory;
 use crate::measurements::{Measurements, Value};
 use crate::outcome::{Outcome, Scale, Unit, key, measure};
 use crate::runtimes::{self, FILL_MEMORY_FACTOR, Runtime, RuntimeParent};
-use crate::usable_memory::AvailableMemory;
 
 const SIZES_MB: [u64; 4] = [0, 250, 500, 1000];
 const QUICK_SIZES_MB: [u64; 4] = [0, 16, 32, 64];

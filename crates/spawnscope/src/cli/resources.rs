@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::args::RecordArguments;
-use crate::lab::usable_memory::group_limit;
+use crate::lab::machine::group_limit;
 use crate::record::Memory;
 use crate::units;
 

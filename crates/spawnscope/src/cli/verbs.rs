@@ -58,7 +58,7 @@ pub enum Verb {
     /// terminal, signals and exit status. The report goes to standard error. Ctrl-C goes to the
     /// command. Pressed three times within a second, it stops the recording and leaves the command
     /// running.
-    #[command(after_help = args::record::EXAMPLES)]
+    #[command(after_help = args::RECORD_EXAMPLES)]
     Record(RecordArguments),
     /// Make a recording from a log that another tool wrote
     ///
@@ -142,7 +142,7 @@ pub enum Verb {
     /// do not overlap, so that a loop takes few tracks. Select a launch to see its arguments,
     /// working directory, exit status and call site, how long it waited for a CPU, and how long its
     /// parent waited for it.
-    #[command(after_help = args::export::EXAMPLES)]
+    #[command(after_help = args::EXPORT_EXAMPLES)]
     Export(ExportArguments),
     /// Query a dataset of many recordings
     ///
