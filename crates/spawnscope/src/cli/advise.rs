@@ -16,7 +16,7 @@ use crate::analyze::model::window::Part;
 use crate::analyze::predict::whatif::AppliedChange;
 use crate::analyze::{GroupBy, Report};
 use crate::event::Nanos;
-use crate::present::{advice, saving};
+use crate::present::{advice, headline};
 use crate::record::reader::RecordingFile;
 
 pub fn run(arguments: &AdviseArguments) -> Result<()> {
@@ -66,7 +66,7 @@ fn print_patch(
     if patch.text.is_empty() {
         output::print_message("the patch is empty");
     } else if let Some(saving) = saving.map(|saving| edited_part(saving, &patch.fixes)) {
-        let saving = saving::share_and_amount(saving, advices.unrecorded);
+        let saving = headline::share_and_amount(saving, advices.unrecorded);
         output::print_message(&format!("the whole patch saves {saving}"));
     }
     // Not by `output::print`, which may remove escape sequences that the files contain.

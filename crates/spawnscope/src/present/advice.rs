@@ -3,10 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::finding_ids::FindingIds;
-use super::headline::{argument, title};
+use super::headline::{self, argument, share_and_amount, title};
 use super::json_values::{insert_arguments, insert_callers, nanos};
 use super::page::{PLAIN, Page, QUIET, TITLE, plain, styled};
-use super::saving::{self, share_and_amount};
 use super::verdict::{NOTHING, verdict, why_none};
 use super::{critical, text, units};
 use crate::analyze::explain::advice::{Advice, AdviceList, Basis, EditedLine, Finding, ForeignCode, Owner, Rejection};
@@ -63,7 +62,7 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
         page.sentence(2, PLAIN, &saving);
     }
     if !advices.worth.is_empty() {
-        page.sentence(2, QUIET, &saving::legend(report.wall, advices.unrecorded));
+        page.sentence(2, QUIET, &headline::savings_legend(report.wall, advices.unrecorded));
     }
     print_not_worth(&mut page, advices, all);
     if report.is_reconstructed {

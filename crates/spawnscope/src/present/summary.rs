@@ -4,7 +4,7 @@
 
 use super::headline::{self, facts};
 use super::page::{Column, Columns, PLAIN, Page, QUIET, TITLE, column, plain, styled};
-use super::{advice, findings, saving, text, units, verdict, words};
+use super::{advice, findings, text, units, verdict, words};
 use crate::analyze::explain::advice::{Advice, AdviceList, Rejection};
 use crate::analyze::explain::report::Report;
 use crate::analyze::model::phases::Phase;
@@ -126,7 +126,7 @@ fn print_headline(page: &mut Page, report: &Report) {
 pub(super) fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
     let advices = &headline::report_to_explain(report).advices;
     let shown = distinct_advice(&advices.worth, detail.advice);
-    let saving_text = |saving| saving::share_and_amount(saving, advices.unrecorded);
+    let saving_text = |saving| headline::share_and_amount(saving, advices.unrecorded);
     // The saving of several together is that of the first ones.
     let are_the_first = shown.len() == advices.worth.len().min(advice::MAX_IN_REPORT);
     let together = advices.together.filter(|[expected, ..]| are_the_first && expected.0 > 0);
@@ -149,7 +149,7 @@ pub(super) fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
         print_subject(page, label, "", &saving, room);
     }
     if detail.has_legend && !shown.is_empty() {
-        page.sentence(2, QUIET, &saving::legend(report.wall, advices.unrecorded));
+        page.sentence(2, QUIET, &headline::savings_legend(report.wall, advices.unrecorded));
     }
 }
 

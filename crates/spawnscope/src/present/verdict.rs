@@ -2,8 +2,8 @@
 //! program without which it would be shorter. JSON and traces, which have no list of advice beside
 //! it, also get the best fix as a sentence.
 
-use super::saving::share_and_amount;
-use super::{critical, headline, text, units};
+use super::headline::{self, share_and_amount};
+use super::{critical, text, units};
 use crate::analyze::explain::advice::Advice;
 use crate::analyze::explain::report::{GroupBy, Report, Spent};
 use crate::analyze::model::external_wait::ExternalWait;

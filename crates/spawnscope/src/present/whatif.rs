@@ -3,9 +3,9 @@
 use anstyle::Style;
 use serde_json::{Value, json};
 
+use super::headline::{has_visible_overhead, wall_name};
 use super::json_values::{spent_value, with_text};
 use super::page::{Column, Columns, FINDING, PLAIN, Page, QUIET, TITLE, column, plain, styled};
-use super::saving::{has_visible_overhead, wall_name};
 use super::{critical, text, units, words};
 use crate::analyze::predict::whatif::whatif_report::{ChangeEffect, CriticalProgram, WhatIfReport};
 use crate::analyze::predict::whatif::{Cause, Prediction};

@@ -13,7 +13,7 @@ use crate::analyze::explain::advice::{Advice, EditedLine};
 use crate::analyze::explain::report::Report;
 use crate::analyze::model::phases::Phase;
 use crate::present::page::Page;
-use crate::present::{advice, critical, findings, headline, saving, text, units, verdict, words};
+use crate::present::{advice, critical, findings, headline, text, units, verdict, words};
 
 const SCRIPT: &str = include_str!("bundle/page.js");
 pub(super) const STYLE: &str = include_str!("bundle/page.css");
@@ -206,7 +206,7 @@ fn fix_item(advice: &Advice, report: &Report) -> FixItem {
     let is_edited = advice::has_most_lines(advice);
     let edits: Vec<FixPart> = advice.edited.iter().filter(|_| is_edited).filter_map(edit_parts).flatten().collect();
     FixItem {
-        saving: format!("saves {}", saving::share_and_amount(advice.saving, report.advices.unrecorded)),
+        saving: format!("saves {}", headline::share_and_amount(advice.saving, report.advices.unrecorded)),
         sentence: finding.fix.first().map(|sentence| escape(sentence)).unwrap_or_default(),
         parts: if edits.is_empty() { fix_parts(&finding.fix) } else { edits },
         patch: String::from_utf8_lossy(if is_edited { &advice.patch } else { b"" }).into_owned(),
