@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use vspawn::{AsyncChild, Command, Stage, Stdio};
 
-use crate::support::{Test, test};
+use crate::support::{Test, expect_error, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -47,8 +47,7 @@ async fn cancelled() {
 
 async fn failed_start() {
     let mut child = Command::new("/nowhere").spawn_nowait().unwrap();
-    let error = child.wait_async().await.unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+    expect_error(child.wait_async().await, Stage::Exec, libc::ENOENT);
 }
 
 async fn large_outputs() {

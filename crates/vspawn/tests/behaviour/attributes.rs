@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use vspawn::{Command, Mechanism, Stage, Stdio};
 
 use crate::support::needs::Need;
-use crate::support::{Test, run_alone, shell, test};
+use crate::support::{Test, expect_error, run_alone, shell, test};
 
 pub fn tests() -> Vec<Test> {
     let in_mounts: &[&str] = &["unshare", "--mount", "sh", "-c", "mount -t cgroup2 none /mnt && exec \"$0\""];
@@ -61,10 +61,8 @@ fn limits() {
     let niceness: i32 = stdout_of(&mut shell("nice")).trim().parse().unwrap();
     assert_eq!(stdout_of(&mut command), format!("33\n44\n0\n{}\n", (niceness + 5).min(19)));
     assert_eq!(stdout_of(&mut shell("ulimit -n; ulimit -c; nice")), ours);
-    let error = shell("").resource_limit(1000, 1, 1).spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::ResourceLimit, libc::EINVAL));
-    let error = shell("").resource_limit(libc::RLIMIT_CORE, 2, 1).spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::ResourceLimit, libc::EINVAL));
+    expect_error(shell("").resource_limit(1000, 1, 1).spawn(), Stage::ResourceLimit, libc::EINVAL);
+    expect_error(shell("").resource_limit(libc::RLIMIT_CORE, 2, 1).spawn(), Stage::ResourceLimit, libc::EINVAL);
 }
 
 /// Runs `cat` on its own `stat` file. Returns its pid, process group and session.
@@ -97,8 +95,7 @@ fn groups() {
 }
 
 fn no_terminal() {
-    let error = shell("").controlling_terminal(0).spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::ControllingTerminal, libc::ENOTTY));
+    expect_error(shell("").controlling_terminal(0).spawn(), Stage::ControllingTerminal, libc::ENOTTY);
 }
 
 fn parent_death() {
@@ -109,8 +106,7 @@ fn parent_death() {
     let mut child = spawned.join().unwrap();
     let status = child.wait().unwrap();
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGTERM));
-    let error = shell("").parent_death_signal(1000).spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::ParentDeath, libc::EINVAL));
+    expect_error(shell("").parent_death_signal(1000).spawn(), Stage::ParentDeath, libc::EINVAL);
 }
 
 /// Uses more stack than a child that shares memory has.
@@ -171,8 +167,7 @@ fn pre_exec_fails() {
         let mut command = Command::new("/bin/true");
         // SAFETY: the function only returns an error.
         let command = unsafe { command.mechanism(Mechanism::Fork).pre_exec(move || Err(given)) };
-        let error = command.spawn().unwrap_err();
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::PreExec, expected));
+        let error = expect_error(command.spawn(), Stage::PreExec, expected);
         assert_eq!(error.action(), "run the pre_exec function");
     }
 }
@@ -194,6 +189,9 @@ fn cgroup() {
     }
     let path = group.keep();
     std::fs::remove_dir(&path).unwrap();
-    let error = Command::new("/bin/true").cgroup(std::fs::File::open("/tmp").unwrap()).spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Clone, libc::EBADF));
+    expect_error(
+        Command::new("/bin/true").cgroup(std::fs::File::open("/tmp").unwrap()).spawn(),
+        Stage::Clone,
+        libc::EBADF,
+    );
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use vspawn::{Command, Pipeline, Stage, Stdio};
 
-use crate::support::{Test, kernel, shell, test};
+use crate::support::{Test, expect_error, kernel, shell, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -69,8 +69,8 @@ fn limit() {
 }
 
 fn timeout() {
-    let error = shell("exec sleep 1000").capture().timeout(Duration::ZERO).run().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Timeout, libc::ETIMEDOUT));
+    let error =
+        expect_error(shell("exec sleep 1000").capture().timeout(Duration::ZERO).run(), Stage::Timeout, libc::ETIMEDOUT);
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
     assert!(shell("echo in time").capture().timeout(Duration::MAX).run().is_ok());
 }
@@ -106,8 +106,7 @@ fn pipeline_fails() {
         let mut commands = programs.map(Command::new);
         commands[0].stdin(Stdio::piped());
         let pipeline = commands.into_iter().fold(Pipeline::new(), Pipeline::then);
-        let error = pipeline.spawn().unwrap_err();
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+        let error = expect_error(pipeline.spawn(), Stage::Exec, libc::ENOENT);
         assert_eq!(pipeline.output().unwrap_err(), error);
     }
 }

@@ -7,7 +7,7 @@ use vspawn::{Command, Mechanism, Stage};
 
 use crate::support::needs::Need;
 use crate::support::state::field;
-use crate::support::{Test, test};
+use crate::support::{Test, expect_error, test};
 
 pub fn tests() -> Vec<Test> {
     let tests = vec![
@@ -47,8 +47,7 @@ fn directory() {
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
     let mut command = Command::new("/bin/true");
     assert!(command.current_dir(directory.path()).status().unwrap().success());
-    let error = command.uid(61234).spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Chdir, libc::EACCES));
+    let error = expect_error(command.uid(61234).spawn(), Stage::Chdir, libc::EACCES);
     assert_eq!(error.action(), format!("chdir to {}", directory.path().display()));
 }
 
@@ -66,17 +65,14 @@ fn root() {
     std::fs::create_dir(directory.path().join("inner")).unwrap();
     // The directory is looked up in the new root.
     let mut command = Command::new("/program");
-    let error = command.chroot(directory.path()).current_dir("/inner").spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
-    let error = command.current_dir("/tmp").spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Chdir, libc::ENOENT));
+    expect_error(command.chroot(directory.path()).current_dir("/inner").spawn(), Stage::Exec, libc::ENOENT);
+    expect_error(command.current_dir("/tmp").spawn(), Stage::Chdir, libc::ENOENT);
     let error = Command::new("/program").chroot("/nowhere").spawn().unwrap_err();
     assert_eq!((error.stage(), error.action()), (Stage::Chroot, "chroot to /nowhere"));
     // The child does not keep the parent's working directory either. Otherwise, the relative paths
     // below would start there.
     std::fs::copy("/bin/true", directory.path().join("here")).unwrap();
     std::env::set_current_dir(directory.path().join("inner")).unwrap();
-    let error = Command::new("../here").chroot(directory.path().join("inner")).spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+    expect_error(Command::new("../here").chroot(directory.path().join("inner")).spawn(), Stage::Exec, libc::ENOENT);
     assert!(Command::new("bin/true").chroot("/").status().unwrap().success());
 }

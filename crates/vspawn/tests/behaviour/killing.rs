@@ -7,7 +7,7 @@ use std::time::Duration;
 use vspawn::{Child, Command, Stage, Stdio};
 
 use crate::support::needs::Need;
-use crate::support::{Test, test};
+use crate::support::{Test, expect_error, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -28,8 +28,7 @@ fn signal() {
         assert_eq!(child.wait().unwrap().signal(), Some(signal));
     }
     let mut child = Command::new("/bin/sleep").arg("1000").spawn().unwrap();
-    let error = child.signal(1000).unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Kill, libc::EINVAL));
+    expect_error(child.signal(1000), Stage::Kill, libc::EINVAL);
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -76,8 +75,7 @@ fn ended_group() {
     let mut child = Command::new("/bin/sleep").arg("1000").process_group(0).spawn().unwrap();
     child.signal_group(libc::SIGKILL).unwrap();
     child.wait().unwrap();
-    let error = child.signal_group(libc::SIGKILL).unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Kill, libc::ESRCH));
+    expect_error(child.signal_group(libc::SIGKILL), Stage::Kill, libc::ESRCH);
 }
 
 fn group_after_leader() {
@@ -90,8 +88,7 @@ fn group_after_leader() {
 
 fn no_group() {
     let mut child = Command::new("/bin/true").spawn().unwrap();
-    let error = child.signal_group(libc::SIGTERM).unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Kill, libc::EINVAL));
+    expect_error(child.signal_group(libc::SIGTERM), Stage::Kill, libc::EINVAL);
     child.wait().unwrap();
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use vspawn::pty::{Pty, Size};
 use vspawn::{Command, Stage, Stdio};
 
-use crate::support::{Test, kernel, shell, test};
+use crate::support::{Test, expect_error, kernel, shell, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -101,9 +101,8 @@ fn refused() {
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 3);
     let (open, spawn) = (Pty::open(Size::new(1, 1)), pty.spawn(Command::new("/bin/true")));
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, limit);
-    for error in [open.map(drop).unwrap_err(), spawn.map(drop).unwrap_err()] {
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Pty, libc::EMFILE), "{error}");
-    }
+    expect_error(open, Stage::Pty, libc::EMFILE);
+    expect_error(spawn, Stage::Pty, libc::EMFILE);
 }
 
 #[cfg(feature = "tokio")]

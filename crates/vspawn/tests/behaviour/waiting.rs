@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use vspawn::{Command, Stage, Stdio};
 
-use crate::support::{Test, kernel, shell, test};
+use crate::support::{Test, expect_error, kernel, shell, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -78,25 +78,18 @@ fn others() {
 fn reaped_by_another() {
     let mut child = Command::new("/bin/true").spawn().unwrap();
     assert_eq!(kernel::reap_any(), Some((child.id() as i32, 0)));
-    let error = child.wait().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Wait, libc::ECHILD));
+    expect_error(child.wait(), Stage::Wait, libc::ECHILD);
 }
 
 fn sigchld_ignored() {
     kernel::set_handler(libc::SIGCHLD, libc::SIG_IGN);
     let mut children: Vec<vspawn::Child> = (0..3).map(|_| shell("sleep 0.05").spawn().unwrap()).collect();
-    let echild = (Stage::Wait, libc::ECHILD);
-    let error = children[0].wait().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), echild);
-    let error = children[1].wait_timeout(Duration::from_secs(100)).unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), echild);
+    expect_error(children[0].wait(), Stage::Wait, libc::ECHILD);
+    expect_error(children[1].wait_timeout(Duration::from_secs(100)), Stage::Wait, libc::ECHILD);
     // If the exec fails, its error is still reported.
-    let error = Command::new("/nowhere").spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
-    let error = Command::new("/nowhere").spawn_nowait().unwrap().wait().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
-    let error = Command::new("/bin/echo").output().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), echild);
+    expect_error(Command::new("/nowhere").spawn(), Stage::Exec, libc::ENOENT);
+    expect_error(Command::new("/nowhere").spawn_nowait().unwrap().wait(), Stage::Exec, libc::ENOENT);
+    expect_error(Command::new("/bin/echo").output(), Stage::Wait, libc::ECHILD);
 }
 
 fn dropped() {

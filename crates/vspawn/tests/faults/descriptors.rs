@@ -15,7 +15,7 @@ use vspawn::{Command, Mechanism, Stage, Stdio};
 use crate::support::needs::Need;
 use crate::support::seccomp::{call, refuse};
 use crate::support::state::open_files;
-use crate::support::{Test, helper, kernel, test};
+use crate::support::{Test, expect_error, helper, kernel, test};
 
 pub fn tests() -> Vec<Test> {
     let mut tests = vec![
@@ -155,8 +155,7 @@ fn swap_at_the_limit() {
 fn above_the_limit() {
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 64);
     let source = kernel::copy_to(0, 20);
-    let error = Command::new("/bin/true").fd(64, source).spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Dup, libc::EBADF));
+    let error = expect_error(Command::new("/bin/true").fd(64, source).spawn(), Stage::Dup, libc::EBADF);
     assert_eq!(error.action(), "dup 20 to 64");
 }
 
@@ -233,8 +232,11 @@ fn other_root() {
     refuse(&[(call(libc::SYS_close_range), ENOSYS)]);
     // The new root contains neither /proc nor the program. The exec fails, so the closing worked:
     // it precedes the chroot.
-    let error = Command::new("/program").close_others(true).chroot(directory.path()).spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+    expect_error(
+        Command::new("/program").close_others(true).chroot(directory.path()).spawn(),
+        Stage::Exec,
+        libc::ENOENT,
+    );
 }
 
 fn inherited() {
@@ -253,8 +255,7 @@ fn closed_number() {
         let free = File::open("/dev/null").unwrap().as_raw_fd() + distance;
         let mut command = Command::new("/bin/true");
         command.fd_number(5, free).stdin(Stdio::piped()).close_others(true);
-        let error = command.spawn().unwrap_err();
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Dup, libc::EBADF));
+        let error = expect_error(command.spawn(), Stage::Dup, libc::EBADF);
         assert_eq!(error.action(), format!("dup {free} to 5"));
     }
 }

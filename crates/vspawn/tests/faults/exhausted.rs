@@ -9,7 +9,7 @@ use vspawn::{Command, Stage, Stdio};
 
 use crate::support::needs::Need;
 use crate::support::state::{State, open_files};
-use crate::support::{Test, kernel, run_alone, test};
+use crate::support::{Test, expect_error, kernel, run_alone, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -37,12 +37,10 @@ fn full_table() {
     for free in 0..6 {
         let held = fill_table(free);
         let before = open_files();
-        let error = prepared.spawn().unwrap_err();
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Pipe, EMFILE), "{free} free");
-        assert_eq!(before, open_files(), "{free} free");
-        let error = prepared.spawn_nowait().unwrap_err();
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Pipe, EMFILE), "{free} free");
-        assert_eq!(before, open_files(), "{free} free");
+        for result in [prepared.spawn(), prepared.spawn_nowait()] {
+            expect_error(result, Stage::Pipe, EMFILE);
+            assert_eq!(before, open_files(), "{free} free");
+        }
         drop(held);
     }
     // The seventh descriptor is the pidfd, without which a child can still be started.
@@ -65,10 +63,8 @@ fn no_number_left() {
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 100);
     let held = fill_table(0);
     assert!(Command::new("/bin/true").status().unwrap().success());
-    let error = Command::new("/nowhere").spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
-    let error = Command::new("/nowhere").spawn_nowait().unwrap().started().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+    expect_error(Command::new("/nowhere").spawn(), Stage::Exec, libc::ENOENT);
+    expect_error(Command::new("/nowhere").spawn_nowait().unwrap().started(), Stage::Exec, libc::ENOENT);
     let mut child = Command::new("/bin/sleep").arg("1000").process_group(0).spawn().unwrap();
     assert_eq!(child.wait_timeout(Duration::from_millis(20)).unwrap(), None);
     child.signal_group(libc::SIGTERM).unwrap();
@@ -90,8 +86,7 @@ fn no_memory() {
     let detached = prepared.spawn_nowait();
     kernel::set_soft_limit(libc::RLIMIT_AS, unlimited);
     for result in results.into_iter().chain([detached]) {
-        let error = result.unwrap_err();
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Stack, ENOMEM));
+        expect_error(result, Stage::Stack, ENOMEM);
     }
     assert_eq!(before, State::now());
     assert!(prepared.spawn().unwrap().wait().unwrap().success());
@@ -131,8 +126,7 @@ fn at_the_process_limit() {
     kernel::set_soft_limit(libc::RLIMIT_NPROC, 1);
     for _ in 0..20 {
         for result in [prepared.spawn(), prepared.spawn_nowait()] {
-            let error = result.unwrap_err();
-            assert_eq!((error.stage(), error.raw_os_error()), (Stage::Clone, EAGAIN));
+            let error = expect_error(result, Stage::Clone, EAGAIN);
             assert_eq!(error.action(), "create a process for /bin/true");
         }
     }

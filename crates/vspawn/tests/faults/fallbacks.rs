@@ -11,7 +11,7 @@ use vspawn::{Command, Mechanism, Stage, Stdio};
 
 use crate::support::seccomp::{call, refuse};
 use crate::support::state::field;
-use crate::support::{Test, kernel, test};
+use crate::support::{Test, expect_error, kernel, test};
 
 pub fn tests() -> Vec<Test> {
     let refusals = [("enosys", ENOSYS), ("eperm", EPERM), ("einval", EINVAL)];
@@ -87,10 +87,8 @@ fn detached() {
     let mut command = Command::new("/bin/true");
     let mut child = command.stdout(Stdio::null()).spawn_nowait().unwrap();
     assert!(child.wait().unwrap().success());
-    let error = Command::new("/nowhere").spawn_nowait().unwrap().wait().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
-    let error = Command::new("/nowhere").spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+    expect_error(Command::new("/nowhere").spawn_nowait().unwrap().wait(), Stage::Exec, libc::ENOENT);
+    expect_error(Command::new("/nowhere").spawn(), Stage::Exec, libc::ENOENT);
 }
 
 fn cgroup_without_clone3() {
@@ -99,8 +97,7 @@ fn cgroup_without_clone3() {
         let mut command = Command::new("/bin/true");
         command.cgroup(std::fs::File::open(directory.path()).unwrap());
         refuse(&[(call(libc::SYS_clone3), errno)]);
-        let error = command.spawn().unwrap_err();
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Clone, errno));
+        let error = expect_error(command.spawn(), Stage::Clone, errno);
         assert_eq!(error.action(), "create a process in a cgroup: clone3 is refused, and clone has no option for it");
     }
 }
@@ -111,13 +108,12 @@ fn large_table() {
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 4096);
     let copying = libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
     refuse(&[(call(libc::SYS_clone3), ENOSYS), (call(libc::SYS_clone).with(0, copying as u32), libc::EDOM)]);
-    let error = Command::new("/bin/true").close_others(true).spawn_nowait().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Clone, libc::EDOM), "a small table is copied");
+    // A small table is copied.
+    expect_error(Command::new("/bin/true").close_others(true).spawn_nowait(), Stage::Clone, libc::EDOM);
     let held: Vec<_> = std::iter::from_fn(|| kernel::copy_above(0, 3)).take(2000).collect();
     let mut child = Command::new("/bin/true").close_others(true).spawn_nowait().unwrap();
     assert!(child.wait().unwrap().success());
-    let error = Command::new("/nowhere").close_others(true).spawn_nowait().unwrap().wait().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+    expect_error(Command::new("/nowhere").close_others(true).spawn_nowait().unwrap().wait(), Stage::Exec, libc::ENOENT);
     assert_eq!(
         held.iter().filter(|fd| kernel::is_open(fd.as_raw_fd())).count(),
         2000,
@@ -135,8 +131,7 @@ fn no_pidfds() {
     ]);
     assert!(command("/bin/true", Mechanism::Fork).status().unwrap().success());
     assert_eq!(command("/bin/echo", Mechanism::Fork).arg("x").output().unwrap().stdout, b"x\n");
-    let error = command("/nowhere", Mechanism::Fork).close_others(true).spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+    expect_error(command("/nowhere", Mechanism::Fork).close_others(true).spawn(), Stage::Exec, libc::ENOENT);
     let mut child =
         command("/bin/sh", Mechanism::Fork).args(["-c", "sleep 1000 & wait"]).process_group(0).spawn().unwrap();
     assert!(child.pidfd().is_none());

@@ -4,7 +4,7 @@
 use vspawn::{Command, Stage};
 
 use crate::support::needs::Need;
-use crate::support::{Test, kernel, run_alone, test};
+use crate::support::{Test, expect_error, kernel, run_alone, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -42,10 +42,8 @@ fn every_kind_of_spawn() {
         assert!(Command::new("/bin/true").close_others(true).status().unwrap().success());
         let forked = Command::new("/bin/true").mechanism(vspawn::Mechanism::Fork).status();
         assert!(forked.unwrap().success());
-        let error = Command::new("/nowhere").spawn().unwrap_err();
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
-        let error = Command::new("/nowhere").spawn_nowait().unwrap().wait().unwrap_err();
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+        expect_error(Command::new("/nowhere").spawn(), Stage::Exec, libc::ENOENT);
+        expect_error(Command::new("/nowhere").spawn_nowait().unwrap().wait(), Stage::Exec, libc::ENOENT);
     }
     let output = Command::new("/bin/cat").capture().input(b"through").run().unwrap();
     assert_eq!(output.stdout, b"through");

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use vspawn::{Command, Error, Stage};
 
 use crate::support::needs::Need;
-use crate::support::{Test, test};
+use crate::support::{Test, expect_error, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -43,8 +43,7 @@ fn file(directory: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
 /// Checks that a command fails at exec, in the same way with and without waiting. Returns the
 /// error.
 fn assert_exec_fails(command: &mut Command, errno: i32) -> Error {
-    let error = command.spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, errno), "{error}");
+    let error = expect_error(command.spawn(), Stage::Exec, errno);
     let mut child = command.spawn_nowait().unwrap();
     assert_eq!(child.wait().unwrap_err(), error);
     error
@@ -180,8 +179,7 @@ fn invalid_requests() {
     for target in 3..2000 {
         many.fd_number(target, 0);
     }
-    let error = many.spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Prepare, EINVAL));
+    expect_error(many.spawn(), Stage::Prepare, EINVAL);
     // SAFETY: it is never called.
     let hooked = unsafe { Command::new("/bin/true").pre_exec(|| Ok(())).prepare() };
     assert!(hooked.unwrap_err().action().contains("Mechanism::Fork"));
@@ -191,6 +189,5 @@ fn other_user() {
     let directory = TempDir::new().unwrap();
     let program = file(directory.path(), "private", "#!/bin/sh\n", 0o700);
     let mut command = Command::new(&program);
-    let error = command.uid(65534).gid(65534).spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, EACCES));
+    expect_error(command.uid(65534).gid(65534).spawn(), Stage::Exec, EACCES);
 }

@@ -10,7 +10,7 @@ use vspawn::{Command, Mechanism, Stage, Stdio};
 use crate::support::kernel;
 use crate::support::seccomp::{ask, call, refuse};
 use crate::support::state::{State, mappings};
-use crate::support::{Test, test};
+use crate::support::{Test, expect_error, test};
 
 /// A descriptor number that is free in these tests.
 const FREE: i32 = 40;
@@ -189,8 +189,7 @@ fn mask_of_the_child() {
     });
     let before = State::now();
     for _ in 0..20 {
-        let error = Command::new("/bin/true").spawn().unwrap_err();
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Signals, EIO));
+        let error = expect_error(Command::new("/bin/true").spawn(), Stage::Signals, EIO);
         assert_eq!(error.action(), "set the child's signals");
     }
     assert_eq!(before, State::now());
@@ -199,16 +198,14 @@ fn mask_of_the_child() {
 fn waitid() {
     refuse(&[(call(libc::SYS_waitid).with(0, libc::P_PIDFD), EIO)]);
     let mut child = Command::new("/bin/true").spawn().unwrap();
-    let error = child.wait().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Wait, EIO));
+    let error = expect_error(child.wait(), Stage::Wait, EIO);
     assert_eq!(error.action(), format!("wait for process {}", child.id()));
     assert_eq!(kernel::reap_any(), Some((child.id() as i32, 0)));
 }
 
 fn map_for_a_report() {
     refuse(&[(call(libc::SYS_mmap).with(3, (libc::MAP_SHARED | libc::MAP_ANONYMOUS) as u32), ENOMEM)]);
-    let error = Command::new("/bin/true").mechanism(Mechanism::Fork).spawn().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Stack, ENOMEM));
+    expect_error(Command::new("/bin/true").mechanism(Mechanism::Fork).spawn(), Stage::Stack, ENOMEM);
 }
 
 /// A filter cannot read clone3's flags, which are in memory. It returns ENOSYS, so that the library
@@ -222,8 +219,8 @@ fn shared_memory(errno: i32) {
         (call(libc::SYS_clone).with(0, detached as u32), errno),
     ]);
     let mut command = Command::new("/bin/true");
-    for error in [command.spawn().unwrap_err(), command.spawn_nowait().unwrap_err()] {
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Clone, errno));
+    for result in [command.spawn(), command.spawn_nowait()] {
+        let error = expect_error(result, Stage::Clone, errno);
         assert!(error.action().contains("that shares memory"), "{error}");
         assert!(error.action().contains("Mechanism::Fork"), "{error}");
     }

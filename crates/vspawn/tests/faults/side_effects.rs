@@ -10,7 +10,7 @@ use vspawn::{Command, Stage, Stdio};
 
 use crate::support::needs::Need;
 use crate::support::state::mappings;
-use crate::support::{Test, kernel, test};
+use crate::support::{Test, expect_error, kernel, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -179,8 +179,7 @@ fn dumpable_threads() {
 
 fn detached_user() {
     let mut command = Command::new("/bin/true");
-    let error = command.uid(65534).spawn_nowait().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Prepare, libc::EINVAL));
+    let error = expect_error(command.uid(65534).spawn_nowait(), Stage::Prepare, libc::EINVAL);
     assert_eq!(error.action(), "change the user or group without waiting for exec: use spawn, not spawn_nowait");
 }
 

@@ -71,6 +71,14 @@ pub fn shell(script: &str) -> vspawn::Command {
     command
 }
 
+/// Checks the stage and the errno of a failure, and returns it.
+#[track_caller]
+pub fn expect_error<T>(result: Result<T, vspawn::Error>, stage: vspawn::Stage, errno: i32) -> vspawn::Error {
+    let error = result.err().expect("a failure");
+    assert_eq!((error.stage(), error.raw_os_error()), (stage, errno), "{error}");
+    error
+}
+
 /// Runs the one test of this process, or all tests, each in its own process.
 pub fn main(tests: Vec<Test>) -> ExitCode {
     if let Ok(name) = std::env::var(TEST_NAME_VARIABLE) {

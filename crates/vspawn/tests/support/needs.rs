@@ -52,18 +52,8 @@ impl Need {
     ];
 
     /// Returns the name in `SPAWNSCOPE_TEST_REQUIRE`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Need::SharedMemory => "sharedmemory",
-            Need::PidfdGroup => "pidfdgroup",
-            Need::Cc => "cc",
-            Need::Root => "root",
-            Need::PidNs => "pidns",
-            Need::Cgroup => "cgroup",
-            Need::Strace => "strace",
-            Need::Setpriv => "setpriv",
-            Need::Realtime => "realtime",
-        }
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
     }
 
     /// Returns the reason as an error if this machine lacks the feature.
@@ -92,7 +82,7 @@ pub fn required(need: Need) -> Result<bool, String> {
     let mut unknown = names.iter().filter(|name| !OTHER_CRATES_NEEDS.contains(name));
     match unknown.find(|name| Need::ALL.iter().all(|need| need.name() != **name)) {
         Some(unknown) => Err(format!("{REQUIRED_VARIABLE} names `{unknown}`, which no test needs")),
-        None => Ok(names.contains(&need.name())),
+        None => Ok(names.contains(&need.name().as_str())),
     }
 }
 
