@@ -3,10 +3,10 @@
 //! needs privileges that tests lack.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
+use crate::run::{Finished, run, write_program};
 use crate::stored::{AFTER, BEFORE, create_recording};
 
 const ACTION: &str = include_str!("../../../action/action.yml");
@@ -56,35 +56,29 @@ impl Job {
         create_recording(&directory.join(name), rows);
     }
 
-    fn run_step(&self, script: &str, inputs: &[(&str, &str)]) -> Output {
+    fn run_step(&self, script: &str, inputs: &[(&str, &str)]) -> Finished {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../action").join(script);
         let path = format!("{}:{}", self.path("programs").display(), std::env::var("PATH").unwrap());
-        Command::new(script)
-            .current_dir(self.path("workspace"))
+        let mut step = Command::new(script);
+        step.current_dir(self.path("workspace"))
             .env("PATH", path)
             .env("GITHUB_WORKSPACE", self.path("workspace"))
             .env("GITHUB_OUTPUT", self.path("output"))
             .env("GITHUB_STEP_SUMMARY", self.path("summary"))
             .env("GITHUB_PATH", self.path("path"))
             .env("RUNNER_TEMP", self.path("temp"))
-            .envs(inputs.iter().copied())
-            .output()
-            .unwrap()
+            .envs(inputs.iter().copied());
+        run(&mut step)
     }
 
     /// Runs a step that must succeed, and returns its standard output.
     fn run_passing_step(&self, script: &str, inputs: &[(&str, &str)]) -> String {
-        let output = self.run_step(script, inputs);
-        let text = String::from_utf8(output.stdout).unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{text}{errors}");
-        text
+        self.run_step(script, inputs).expect_code(0).output()
     }
 }
 
 fn write_executable(path: &Path, text: &str) {
-    fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(path, format!("#!/bin/sh\n{text}\n"));
 }
 
 #[test]
@@ -107,11 +101,10 @@ fn the_command_is_recorded_as_it_was_given() {
 fn an_input_cannot_add_an_output() {
     let job = Job::new();
     job.add_spawnscope();
-    let output = job.run_step("record.sh", &[("INPUT_RUN", "true"), ("INPUT_DIRECTORY", "a\nwithin-budget=true")]);
-    assert_eq!(output.status.code(), Some(1));
+    let directory = ("INPUT_DIRECTORY", "a\nwithin-budget=true");
+    job.run_step("record.sh", &[("INPUT_RUN", "true"), directory]).expect_code(1);
     assert_eq!(job.read("output"), "");
-    let output = job.run_step("record.sh", &[("INPUT_RUN", "true"), ("INPUT_RUNS", "3; id")]);
-    assert_eq!(output.status.code(), Some(1));
+    job.run_step("record.sh", &[("INPUT_RUN", "true"), ("INPUT_RUNS", "3; id")]).expect_code(1);
     assert!(!job.path("recorded").exists());
 }
 
@@ -163,8 +156,8 @@ fn budgets_are_split_into_words_and_not_evaluated() {
     let directory = job.path("workspace/spawnscope");
     let hostile = "--max-launches 100 $(touch pwned) `touch pwned`";
     let inputs = [("INPUT_DIRECTORY", directory.to_str().unwrap()), ("INPUT_BUDGETS", hostile)];
-    let output = job.run_step("check.sh", &inputs);
-    assert_eq!(output.status.code(), Some(125), "these words are not recordings");
+    // These words are not recordings.
+    job.run_step("check.sh", &inputs).expect_code(125);
     assert_eq!(job.read("output"), "");
     assert!(!job.path("workspace/pwned").exists());
 }
@@ -189,12 +182,10 @@ fn a_release_is_installed_if_its_checksum_is_right() {
     assert_eq!(Command::new(program).output().unwrap().stdout, b"release\n");
     fs::write(releases.join(&archive), "something else").unwrap();
     fs::write(job.path("path"), "").unwrap();
-    let output = job.run_step("install.sh", &inputs);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("the checksum of"));
+    let refused = job.run_step("install.sh", &inputs).expect_code(1);
+    assert!(refused.output().contains("the checksum of"), "{}", refused.output());
     assert_eq!(job.read("path"), "");
-    let output = job.run_step("install.sh", &[("INPUT_VERSION", "../../evil")]);
-    assert_eq!(output.status.code(), Some(1));
+    job.run_step("install.sh", &[("INPUT_VERSION", "../../evil")]).expect_code(1);
 }
 
 #[test]

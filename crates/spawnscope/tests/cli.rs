@@ -12,52 +12,27 @@ mod labels;
 mod standard_input;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
-use snapbox::{Data, assert_data_eq};
-
-use crate::stored::{TWO_LAUNCHES, create_recording, execute};
+use crate::golden::assert_golden;
+use crate::run::{Finished, SPAWNSCOPE, run};
+use crate::stored::{READERS, TWO_LAUNCHES, create_recording, execute};
 use crate::texts::assert_contains;
 
-/// The verbs that read a recording, with the options that they require.
-const READERS: [&[&str]; 8] = [
-    &["report"],
-    &["tree"],
-    &["export", "--format", "ndjson"],
-    &["export", "--format", "perfetto"],
-    &["export", "--format", "otlp"],
-    &["check", "--max-launches", "9"],
-    &["flame"],
-    &["html", "-o", "-"],
-];
-
-fn spawnscope(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_spawnscope")).args(arguments).env_remove("COLUMNS").output().unwrap()
+fn spawnscope(arguments: &[&str]) -> Finished {
+    run(Command::new(SPAWNSCOPE).args(arguments).env_remove("COLUMNS"))
 }
 
 fn stdout(arguments: &[&str]) -> String {
-    let output = spawnscope(arguments);
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{arguments:?}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
+    spawnscope(arguments).expect_code(0).output()
 }
 
 /// Returns the message of a failure. Checks that the exit status is spawnscope's own and that
 /// standard output is empty.
 fn failure(arguments: &[&str]) -> String {
-    let output = spawnscope(arguments);
-    assert_eq!(output.status.code(), Some(125), "{arguments:?}");
-    assert!(output.stdout.is_empty(), "{arguments:?}");
-    String::from_utf8(output.stderr).unwrap()
-}
-
-/// Compares a text with a golden file.
-#[track_caller]
-fn assert_golden(text: String, name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    let is_there = path.exists() || std::env::var_os("SNAPSHOTS").is_some();
-    assert!(is_there, "{} is missing", path.display());
-    assert_data_eq!(text, Data::read_from(&path, None).raw());
+    let finished = spawnscope(arguments).expect_code(125);
+    assert_eq!(finished.output(), "", "{arguments:?}");
+    finished.errors()
 }
 
 /// A recording of two launches in its own directory.
@@ -185,14 +160,9 @@ fn a_dash_names_the_standard_output() {
     let path = sample.path();
     for verb in [&["export", "--format", "ndjson"][..], &["flame", "--folded"]] {
         let printed = stdout(&[verb, &[path.to_str().unwrap()]].concat());
-        let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
-            .args(verb)
-            .args(["-o", "-"])
-            .arg(&path)
-            .current_dir(sample.directory.path())
-            .output()
-            .unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), printed, "{verb:?}");
+        let mut command = Command::new(SPAWNSCOPE);
+        command.args(verb).args(["-o", "-"]).arg(&path).current_dir(sample.directory.path());
+        assert_eq!(run(&mut command).output(), printed, "{verb:?}");
         assert!(!sample.directory.path().join("-").exists(), "{verb:?}");
     }
 }
@@ -211,12 +181,8 @@ fn without_a_terminal_columns_sets_the_width() {
 }
 
 fn widest_line(sample: &SampleRecording, columns: &str) -> usize {
-    let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
-        .args(["report", "--full", &sample.word()])
-        .env("COLUMNS", columns)
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let mut command = Command::new(SPAWNSCOPE);
+    let text = run(command.args(["report", "--full", &sample.word()]).env("COLUMNS", columns)).output();
     text.lines().map(|line| line.chars().count()).max().unwrap()
 }
 
@@ -225,9 +191,9 @@ fn folded_stacks_match_the_golden_files() {
     let sample = SampleRecording::new();
     let path = &sample.word();
     let folded = stdout(&["flame", "--folded", path]);
-    assert_golden(folded, "two_launches/flame.folded");
+    assert_golden(&folded, "two_launches/flame.folded");
     let critical = stdout(&["flame", "--folded", "--weight", "critical", "--by", "caller", path]);
-    assert_golden(critical, "two_launches/flame_critical.folded");
+    assert_golden(&critical, "two_launches/flame_critical.folded");
 }
 
 /// SQL that adds samples: `true` runs in its loader and then in `main`, while the shell waits for
@@ -307,7 +273,7 @@ fn a_closed_output_pipe_is_not_a_failure() {
     let mut command = Command::new("sh");
     command.args(["-c", "(\"$0\" tree \"$1\"; echo $? >\"$2\") | exec true"]);
     let status = sample.directory.path().join("status");
-    command.arg(env!("CARGO_BIN_EXE_spawnscope"));
+    command.arg(SPAWNSCOPE);
     command.arg(sample.path()).arg(&status).output().unwrap();
     assert_eq!(std::fs::read_to_string(status).unwrap(), "0\n");
 }
@@ -317,12 +283,12 @@ fn colours_are_for_terminals_only() {
     let sample = SampleRecording::new();
     let report = stdout(&["report", &sample.word()]);
     assert!(!report.contains('\u{1b}'));
-    let coloured = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
+    let coloured = Command::new(SPAWNSCOPE)
         .args(["report", &sample.word()])
         .envs([("CLICOLOR_FORCE", "1")])
         .env_remove("NO_COLOR")
         .output()
         .unwrap();
     assert!(coloured.stdout.contains(&0x1b));
-    assert_golden(report.replace(&sample.word(), "FILE"), "two_launches/report.txt");
+    assert_golden(&report.replace(&sample.word(), "FILE"), "two_launches/report.txt");
 }

@@ -3,25 +3,20 @@
 //! recordings are tests/recordings/relocate_*.sql.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::directory::Directory;
+use crate::run::run;
 use crate::stored::{AFTER, BEFORE, create_recording};
 use crate::texts::{assert_contains, unwrapped};
 
-/// A directory with both recordings, in which the program runs.
-struct Directory(tempfile::TempDir);
+/// Returns a directory with both recordings.
+fn recordings() -> Directory {
+    Directory::with(&[("before.db", BEFORE), ("after.db", AFTER)])
+}
 
 impl Directory {
-    fn new() -> Directory {
-        let directory = Directory(tempfile::tempdir().unwrap());
-        directory.add_recording("before.db", BEFORE, "");
-        directory.add_recording("after.db", AFTER, "");
-        directory
-    }
-
     /// Adds a recording with these rows, which the SQL in `more` then changes.
     fn add_recording(&self, name: &str, rows: &str, more: &str) {
         create_recording(&self.path(name), &format!("{rows}{more}"));
@@ -29,46 +24,19 @@ impl Directory {
 
     /// Adds a recording for each of these walls, in milliseconds. Returns the names of the files.
     fn add_runs(&self, name: &str, rows: &str, walls: &[u64]) -> Vec<String> {
-        let mut files = Vec::new();
-        for (number, wall) in walls.iter().enumerate() {
-            let file = format!("{name}.{number}.db");
+        let named = walls.iter().zip(0..).map(|(wall, number)| (format!("{name}.{number}.db"), wall));
+        let added = named.map(|(file, wall)| {
             self.add_recording(&file, rows, &format!("UPDATE recording SET wall_ns = {wall}000000;"));
-            files.push(file);
-        }
-        files
+            file
+        });
+        added.collect()
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-        command.args(arguments).current_dir(self.0.path());
-        for name in ["COLUMNS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"] {
-            command.env_remove(name);
-        }
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    /// Runs the program and returns its status and standard output.
+    /// Runs the program, which prints no message, and returns its status and standard output.
     fn status(&self, arguments: &[&str]) -> (i32, String) {
-        let output = self.run(arguments);
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(errors, "", "{arguments:?}");
-        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
-    }
-
-    /// Returns the message of a failure of spawnscope itself.
-    fn failure(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        assert_eq!(output.status.code(), Some(125), "{arguments:?}");
-        assert!(output.stdout.is_empty(), "{arguments:?}");
-        String::from_utf8(output.stderr).unwrap()
+        let finished = self.run(arguments);
+        assert_eq!(finished.errors(), "", "{arguments:?}");
+        (finished.code(), finished.output())
     }
 
     /// Checks the message of a failure.
@@ -77,21 +45,17 @@ impl Directory {
         assert_contains(&self.failure(arguments), [why]);
     }
 
-    fn json(&self, arguments: &[&str]) -> Value {
-        serde_json::from_str(&self.status(arguments).1).unwrap()
-    }
-
     /// Compares several runs and returns the printed text.
     fn diff_runs(&self, one: &[String], other: &[String]) -> String {
         let files = [&["diff".to_owned()], one, &["--".to_owned()], other].concat();
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
-        unwrapped(&self.status(&files).1)
+        unwrapped(&self.text(&files))
     }
 }
 
 #[test]
 fn a_diff_names_what_a_fix_changed_with_exact_counts() {
-    let directory = Directory::new();
+    let directory = recordings();
     let (status, text) = directory.status(&["diff", "before.db", "after.db"]);
     assert_eq!(status, 0);
     let first = "wall time 128 ms -> 26.5 ms (one run each, no interval): dirname 10 -> 0 launches at \
@@ -104,7 +68,7 @@ fn a_diff_names_what_a_fix_changed_with_exact_counts() {
 
 #[test]
 fn the_json_of_a_diff_has_every_group() {
-    let found = Directory::new().json(&["diff", "--json", "before.db", "after.db"]);
+    let found = recordings().json(&["diff", "--json", "before.db", "after.db"]);
     assert_eq!(found["schema_version"], 1);
     assert_eq!(found["launches"]["difference"], -18);
     assert_eq!(found["wall_ns"]["low"], Value::Null, "one run has no interval");
@@ -119,7 +83,7 @@ fn the_json_of_a_diff_has_every_group() {
 
 #[test]
 fn several_runs_distinguish_change_from_noise() {
-    let directory = Directory::new();
+    let directory = recordings();
     let slow = directory.add_runs("slow", BEFORE, &[128, 131, 126, 130]);
     let fast = directory.add_runs("fast", AFTER, &[26, 27, 25, 28]);
     let repeated = directory.add_runs("repeated", BEFORE, &[127, 132, 129, 125]);
@@ -133,7 +97,7 @@ fn several_runs_distinguish_change_from_noise() {
 
 #[test]
 fn sides_must_be_separated() {
-    let directory = Directory::new();
+    let directory = recordings();
     directory.fails(&["diff", "before.db"], "one recording cannot be compared");
     directory.fails(&["diff", "before.db", "after.db", "after.db"], "Put -- before them");
     directory.fails(&["diff", "before.db", "none.db"], "none.db");
@@ -141,7 +105,7 @@ fn sides_must_be_separated() {
 
 #[test]
 fn the_page_of_a_diff_has_the_sentence_the_tables_and_the_flame_graph() {
-    let directory = Directory::new();
+    let directory = recordings();
     let (_, printed) = directory.status(&["diff", "-o", "diff.html", "before.db", "after.db"]);
     assert!(printed.starts_with("wall "), "the text is printed as well");
     let page = fs::read_to_string(directory.path("diff.html")).unwrap();
@@ -164,7 +128,7 @@ fn the_page_of_a_diff_has_the_sentence_the_tables_and_the_flame_graph() {
 #[test]
 fn hostile_names_are_shown_as_text_in_the_page() {
     const ATTACK: &str = "<img src=x onerror=alert(1)>\"'<script>alert(2)";
-    let directory = Directory::new();
+    let directory = recordings();
     let replaced = format!(
         "UPDATE text SET bytes = CAST(replace(CAST(bytes AS TEXT), 'dirname', '{}') AS BLOB);",
         ATTACK.replace('\'', "''")
@@ -180,7 +144,7 @@ fn hostile_names_are_shown_as_text_in_the_page() {
 
 #[test]
 fn a_budget_that_dirname_exceeds_fails_with_its_line() {
-    let directory = Directory::new();
+    let directory = recordings();
     let (status, text) = directory.status(&["check", "--per-command", "dirname=3", "before.db"]);
     assert_eq!(status, 1);
     let text = unwrapped(&text);
@@ -194,7 +158,7 @@ fn a_budget_that_dirname_exceeds_fails_with_its_line() {
 
 #[test]
 fn every_budget_is_kept_at_its_limit_and_exceeded_above() {
-    let directory = Directory::new();
+    let directory = recordings();
     directory.add_recording(
         "forks.db",
         BEFORE,
@@ -211,21 +175,21 @@ fn every_budget_is_kept_at_its_limit_and_exceeded_above() {
     ] {
         // The changed recording contradicts itself, so there is a message, which `status` would not
         // accept.
-        let statuses = [met, exceeded].map(|limit| directory.run(&["check", option, limit, "forks.db"]).status.code());
-        assert_eq!(statuses, [Some(0), Some(1)], "{option}");
+        let statuses = [met, exceeded].map(|limit| directory.run(&["check", option, limit, "forks.db"]).code());
+        assert_eq!(statuses, [0, 1], "{option}");
     }
 }
 
 #[test]
 fn a_fix_is_printed_once_for_several_budgets() {
-    let (_, text) = Directory::new().status(&["check", "--max-launches", "20", "--per-line", "9", "before.db"]);
+    let (_, text) = recordings().status(&["check", "--max-launches", "20", "--per-line", "9", "before.db"]);
     let counts = ["do the work in the shell", "-> as above"].map(|part| text.matches(part).count());
     assert_eq!(counts, [1, 2], "{text}");
 }
 
 #[test]
 fn noise_does_not_exceed_a_budget_for_time() {
-    let directory = Directory::new();
+    let directory = recordings();
     let files = directory.add_runs("run", BEFORE, &[128, 140, 126, 131, 133]);
     // The mean is 131.6 ms, and its interval begins at 125 ms.
     for (limit, status) in [("130ms", 0), ("120ms", 1)] {
@@ -237,7 +201,7 @@ fn noise_does_not_exceed_a_budget_for_time() {
 
 #[test]
 fn a_baseline_limits_growth() {
-    let directory = Directory::new();
+    let directory = recordings();
     let (status, text) = directory.status(&["check", "--against", "after.db", "before.db"]);
     assert_eq!(status, 1);
     let text = unwrapped(&text);
@@ -255,7 +219,7 @@ fn a_baseline_limits_growth() {
 
 #[test]
 fn budgets_are_read_from_a_file() {
-    let directory = Directory::new();
+    let directory = recordings();
     directory.fails(&["check", "before.db"], "no budget: give one");
     let budgets = "[check]\nmax-launches = 20\n[check.per-command]\n\"dir*\" = 10\n";
     fs::write(directory.path("spawnscope.toml"), budgets).unwrap();
@@ -271,7 +235,7 @@ fn budgets_are_read_from_a_file() {
 
 #[test]
 fn a_budget_that_cannot_be_checked_is_a_failure() {
-    let directory = Directory::new();
+    let directory = recordings();
     let without_lines = "UPDATE launch SET script_stack = NULL, native_stack = NULL;";
     directory.add_recording("no_lines.db", BEFORE, without_lines);
     directory.add_recording("cut_off.db", BEFORE, "UPDATE recording SET wall_ns = NULL;");
@@ -289,19 +253,14 @@ fn renaming_script(name: &str) -> String {
 
 #[test]
 fn annotations_are_on_script_lines() {
-    let directory = Directory::new();
+    let directory = recordings();
     let renaming = renaming_script("/srv/ci/code/tools/relocate.sh");
     directory.add_recording("absolute.db", BEFORE, &renaming);
     let summary = directory.path("summary.md");
     fs::write(&summary, "earlier\n").unwrap();
-    let output = directory
-        .command(&["check", "--format", "github", "--per-line", "5", "absolute.db"])
-        .env("GITHUB_WORKSPACE", "/srv/ci/code")
-        .env("GITHUB_STEP_SUMMARY", &summary)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let mut command = directory.command(&["check", "--format", "github", "--per-line", "5", "absolute.db"]);
+    command.env("GITHUB_WORKSPACE", "/srv/ci/code").env("GITHUB_STEP_SUMMARY", &summary);
+    let text = run(&mut command).expect_code(1).output();
     let commands: Vec<&str> = text.lines().filter(|line| line.starts_with("::")).collect();
     assert_eq!(commands.len(), 2, "{text}");
     let first = "::error file=tools/relocate.sh,line=5,title=launches from one line%3A 10%2C budget 5::dirname: 10 launches at relocate.sh:5";
@@ -315,7 +274,7 @@ fn annotations_are_on_script_lines() {
 
 #[test]
 fn hostile_names_inject_no_command() {
-    let directory = Directory::new();
+    let directory = recordings();
     let hostile = "x\n::error::pwned\r::set-output name=a::b,line=9:%0A##[group]`|<img src=x>.sh";
     let hex: String = hostile.bytes().map(|byte| format!("{byte:02x}")).collect();
     directory.add_recording(
@@ -357,7 +316,7 @@ fn hostile_names_inject_no_command() {
 
 #[test]
 fn at_most_ten_annotations_are_printed() {
-    let directory = Directory::new();
+    let directory = recordings();
     let call_sites: String = (0..30)
         .map(|number| {
             let (frame, stack) = (1_000 + number, 1_000 + number);

@@ -5,19 +5,12 @@
 #[path = "../../spawnscope-doctor/tests/doctor/tree.rs"]
 mod tree;
 
-use std::path::Path;
-
-use snapbox::{Data, assert_data_eq};
 use spawnscope::doctor::{Diagnosis, Load, Measured, NotExamined, checks, examine};
 use spawnscope::event::Nanos;
 use spawnscope::present::doctor;
 use tree::{Tree, scan, usual_measurements};
 
-fn golden(name: &str) -> Data {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    assert!(path.exists() || std::env::var_os("SNAPSHOTS").is_some(), "{} is missing", path.display());
-    Data::read_from(&path, None)
-}
+use crate::golden::assert_golden;
 
 fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
@@ -57,8 +50,8 @@ fn problems_are_shown_in_full_and_notes_only_on_request() {
     assert!(diagnosis.has_problems());
     let text = doctor::render(&diagnosis, true, 80);
     assert!(plain(&text).lines().all(|line| line.chars().count() <= 80), "{text}");
-    assert_data_eq!(plain(&text), golden("doctor.txt").raw());
-    assert_data_eq!(doctor::json(&diagnosis), golden("doctor.json").raw());
+    assert_golden(&plain(&text), "doctor.txt");
+    assert_golden(&doctor::json(&diagnosis), "doctor.json");
     let short = plain(&doctor::render(&diagnosis, false, 80));
     assert!(short.contains("\n  `spawnscope doctor --full` also prints evidence, "), "{short}");
     let narrow = plain(&doctor::render(&diagnosis, true, 40));

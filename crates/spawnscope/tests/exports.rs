@@ -2,26 +2,22 @@
 //! OTLP/JSON and the conventions for CLI programs require.
 
 use std::collections::{BTreeSet, HashMap};
-use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::stored::{BEFORE, create_recording};
+use crate::directory::Directory;
+use crate::run::run;
+use crate::stored::BEFORE;
 
 const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// Exports a recording that the SQL in `more` has changed, and returns the spans.
 fn spans(more: &str, arguments: &[&str], traceparent: Option<&str>) -> Vec<Value> {
-    let directory = tempfile::tempdir().unwrap();
-    let recording = directory.path().join("recording.db");
-    create_recording(&recording, &format!("{BEFORE}{more}"));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-    command.args(["export", "--format", "otlp"]).args(arguments).arg(recording);
+    let directory = Directory::with(&[("recording.db", &format!("{BEFORE}{more}"))]);
+    let mut command = directory.command(&[&["export", "--format", "otlp", "recording.db"], arguments].concat());
     command.env_remove("TRACEPARENT").env_remove("OTEL_SERVICE_NAME");
     command.envs(traceparent.map(|traceparent| ("TRACEPARENT", traceparent)));
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let trace: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let trace = run(&mut command).expect_code(0).json();
     let resource = &trace["resourceSpans"][0];
     let service = json!({ "key": "service.name", "value": { "stringValue": "bash" } });
     assert_eq!(resource["resource"]["attributes"][0], service);

@@ -18,46 +18,39 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
-use snapbox::{Data, assert_data_eq};
-
-use crate::texts::assert_contains;
+use crate::golden::assert_golden;
+use crate::run::{Finished, SPAWNSCOPE, run};
+use crate::texts::{assert_contains, unwrapped};
 
 fn logs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/logs")
 }
 
-fn spawnscope(directory: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-    command.args(arguments).current_dir(directory).env_remove("COLUMNS").stdin(Stdio::null()).output().unwrap()
+fn spawnscope(directory: &Path, arguments: &[&str]) -> Finished {
+    run(Command::new(SPAWNSCOPE).args(arguments).current_dir(directory).env_remove("COLUMNS"))
 }
 
-fn succeed(directory: &Path, arguments: &[&str]) -> Output {
-    let output = spawnscope(directory, arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+fn succeed(directory: &Path, arguments: &[&str]) -> Finished {
+    spawnscope(directory, arguments).expect_code(0)
 }
 
 /// Imports files of a log, and returns the directory with the recording and the message.
 fn import(files: &[PathBuf]) -> (tempfile::TempDir, String) {
     let directory = tempfile::tempdir().unwrap();
     let files = files.iter().map(|file| file.to_str().unwrap());
-    let output = succeed(directory.path(), &[&["import"][..], &files.collect::<Vec<_>>()].concat());
-    (directory, text(&output.stderr))
+    let message = succeed(directory.path(), &[&["import"][..], &files.collect::<Vec<_>>()].concat()).errors();
+    (directory, message)
 }
 
 #[test]
 fn scans_of_new_files_on_macos_are_waits_of_their_first_launches() {
     let directory = tempfile::tempdir().unwrap();
     let [log, scans] = ["scanned.json", "scans.log"].map(|name| logs().join(name).to_str().unwrap().to_owned());
-    let message = succeed(directory.path(), &["import", &log, "--scans", &scans]).stderr;
-    assert_contains(&text(&message), ["6 of 6 scans belong to a launch"]);
-    let report = text(&succeed(directory.path(), &["report", "--full"]).stdout);
+    let message = succeed(directory.path(), &["import", &log, "--scans", &scans]).errors();
+    assert_contains(&message, ["6 of 6 scans belong to a launch"]);
+    let report = succeed(directory.path(), &["report", "--full"]).output();
     assert_contains(
         &report,
         [
@@ -65,18 +58,18 @@ fn scans_of_new_files_on_macos_are_waits_of_their_first_launches() {
             "cli-0000000000000005 waited 1.05 s in execve for the scanner syspolicyd",
         ],
     );
-    let advice = text(&succeed(directory.path(), &["advise"]).stdout);
+    let advice = succeed(directory.path(), &["advise"]).output();
     assert_contains(&advice, ["execs and opens wait for a permission scanner: syspolicyd", "enable-terminal", "price"]);
     // Without the log of the scanner, first launches are compared with later ones.
     let (directory, _) = import(&[logs().join("scanned.json")]);
-    let advice = text(&succeed(directory.path(), &["advise", "--all"]).stdout);
+    let advice = succeed(directory.path(), &["advise", "--all"]).output();
     assert_contains(&advice, ["the first launch of each file is slow, as if macOS checks the file"]);
 }
 
 #[test]
 fn launches_get_names_from_the_log_of_a_build_tool() {
     let (directory, _) = import(&[logs().join("unpack.log")]);
-    let exported = text(&succeed(directory.path(), &["export", "--format", "ndjson", "-o", "-"]).stdout);
+    let exported = succeed(directory.path(), &["export", "--format", "ndjson", "-o", "-"]).output();
     let launches = exported.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let mut log = "# ninja log v7\n".to_owned();
     for (number, launch) in launches.filter(|launch| launch["parent"] == 1).enumerate() {
@@ -85,10 +78,10 @@ fn launches_get_names_from_the_log_of_a_build_tool() {
     }
     fs::write(directory.path().join(".ninja_log"), log).unwrap();
     let report = succeed(directory.path(), &["report", "--labels", ".ninja_log"]);
-    assert_contains(&text(&report.stdout), ["Launches by target", "step-0.o", "step-1.o"]);
-    assert_contains(&text(&report.stderr), ["launches named after", "steps of builds"]);
+    assert_contains(&report.output(), ["Launches by target", "step-0.o", "step-1.o"]);
+    assert_contains(&report.errors(), ["launches named after", "steps of builds"]);
     let other = spawnscope(directory.path(), &["report", "--labels", "spawnscope.db"]);
-    assert_contains(&text(&other.stderr), ["looks like none of the logs of build tools that are read"]);
+    assert_contains(&other.errors(), ["looks like none of the logs of build tools that are read"]);
 }
 
 /// Imports a log of one file with this text.
@@ -119,16 +112,16 @@ fn real_logs_become_trees_and_reports() {
         let (directory, message) = import(&files);
         let tree = succeed(directory.path(), &["tree", "--unfold"]);
         let report = succeed(directory.path(), &["report"]);
-        let found = [text(&tree.stdout), text(&report.stdout), message].join("\n");
-        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/import/{name}.txt"));
-        assert!(golden.exists() || std::env::var_os("SNAPSHOTS").is_some(), "{} is missing", golden.display());
-        assert_data_eq!(found, Data::read_from(&golden, None).raw());
+        let found = [tree.output(), report.output(), message].join("\n");
+        assert_golden(&found, &format!("import/{name}.txt"));
     }
 }
 
 #[test]
 fn all_readers_read_an_imported_recording() {
     let (directory, _) = import(&[logs().join("unpack.log")]);
+    let full = unwrapped(&succeed(directory.path(), &["report", "--full"]).output());
+    assert_contains(&full, ["strace does not record what ends a wait: the path is reconstructed"]);
     for verb in [
         &["report", "--full"][..],
         &["report", "--json"],
@@ -142,7 +135,7 @@ fn all_readers_read_an_imported_recording() {
         &["diff", "spawnscope.db", "spawnscope.db"],
     ] {
         let output = succeed(directory.path(), verb);
-        let errors = text(&output.stderr);
+        let errors = output.errors();
         assert!(!errors.contains("contradict"), "{verb:?}: {errors}");
         assert!(!output.stdout.is_empty(), "{verb:?}");
     }
@@ -153,12 +146,12 @@ fn a_log_is_also_read_from_standard_input_and_from_packed_files() {
     let plain = fs::read(logs().join("unpack.log")).unwrap();
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(&plain).unwrap();
-    let tree = |recording: &Path| text(&succeed(recording, &["tree"]).stdout);
+    let tree = |recording: &Path| succeed(recording, &["tree"]).output();
     let expected = tree(import(&[logs().join("unpack.log")]).0.path());
     let twice = fs::read(logs().join("unpack.log.xz")).unwrap();
     for input in [plain, packed.finish().unwrap(), twice] {
         let directory = tempfile::tempdir().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+        let mut command = Command::new(SPAWNSCOPE);
         command.args(["import", "-"]).current_dir(directory.path()).stdin(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         child.stdin.take().unwrap().write_all(&input).unwrap();
@@ -194,24 +187,24 @@ fn other_files_are_refused_and_leave_the_old_recording() {
     ] {
         fs::write(&file, content).unwrap();
         let output = spawnscope(directory.path(), &["import", "other"]);
-        assert_eq!(output.status.code(), Some(125), "{content}");
-        assert_contains(&text(&output.stderr), [expected]);
+        assert_eq!(output.code(), 125, "{content}");
+        assert_contains(&output.errors(), [expected]);
         assert_eq!(fs::read(directory.path().join("spawnscope.db")).unwrap(), before, "{content}");
     }
     fs::write(&file, b"\xff\xfe1\0 \0").unwrap();
-    assert_contains(&text(&spawnscope(directory.path(), &["import", "other"]).stderr), ["text in UTF-16: `iconv"]);
+    assert_contains(&spawnscope(directory.path(), &["import", "other"]).errors(), ["text in UTF-16: `iconv"]);
     let make = logs().join("make.log");
     let scans = logs().join("scans.log");
     let both = spawnscope(directory.path(), &["import", make.to_str().unwrap(), "--scans", scans.to_str().unwrap()]);
-    assert_contains(&text(&both.stderr), ["not a log of eslogger, and only such a log can have a log of scans"]);
+    assert_contains(&both.errors(), ["not a log of eslogger, and only such a log can have a log of scans"]);
     let own = spawnscope(directory.path(), &["import", "spawnscope.db"]);
-    assert_contains(&text(&own.stderr), ["names the log itself"]);
+    assert_contains(&own.errors(), ["names the log itself"]);
     let recording = spawnscope(directory.path(), &["import", "-o", "x.db", "spawnscope.db"]);
-    assert_contains(&text(&recording.stderr), ["looks like a recording: `spawnscope report FILE` reads it"]);
+    assert_contains(&recording.errors(), ["looks like a recording: `spawnscope report FILE` reads it"]);
     let missing = spawnscope(directory.path(), &["import", "nowhere"]);
-    assert_contains(&text(&missing.stderr), ["failed to read nowhere"]);
+    assert_contains(&missing.errors(), ["failed to read nowhere"]);
     let several = spawnscope(directory.path(), &["import", "other", "-"]);
-    assert_contains(&text(&several.stderr), ["standard input cannot be one of several files"]);
+    assert_contains(&several.errors(), ["standard input cannot be one of several files"]);
 }
 
 #[test]
@@ -227,7 +220,7 @@ fn refused_lines_are_counted_and_the_first_one_is_shown() {
         ["2 lines are not imported: torn, or not of this format; the first is", "x.log:2: 1 10:00:00"],
     );
     assert!(!message.contains('\u{1b}'), "{message:?}");
-    let report = text(&succeed(directory.path(), &["report"]).stdout);
+    let report = succeed(directory.path(), &["report"]).output();
     assert_contains(&report, ["lost: 2 events (unreadable line: 2)"]);
 }
 

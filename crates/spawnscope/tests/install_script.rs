@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use crate::installation::{Installation, files, installed_files, root};
+use crate::run::write_program;
 
 const SCRIPT: &str = include_str!("../../../install.sh");
 const VERSION: &str = "9.8.7";
@@ -98,8 +99,7 @@ fn archive() -> String {
 }
 
 fn write_executable(path: &Path, text: &str) {
-    fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(path, format!("#!/bin/sh\n{text}\n"));
 }
 
 /// Makes the archive of a release and its checksums, as `make dist` does.

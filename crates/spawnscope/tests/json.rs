@@ -1,42 +1,25 @@
 //! JSON for programs: what `report`, `advise`, `whatif` and `diff` print is what
 //! docs/spawnscope.schema.json says, `--max-bytes` holds, and ids of findings stay the same.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::stored::{AFTER, BEFORE, TWO_LAUNCHES, create_recording, execute};
+use crate::directory::Directory;
+use crate::stored::{AFTER, BEFORE, TWO_LAUNCHES, execute};
 use crate::texts::assert_contains;
 
 const UNPACK: &str = include_str!("recordings/unpack.sql");
 
-/// A directory with recordings, in which the program runs.
-struct Directory(tempfile::TempDir);
+/// Returns a directory with these recordings.
+fn recordings() -> Directory {
+    let named = [("two.db", TWO_LAUNCHES), ("unpack.db", UNPACK), ("before.db", BEFORE), ("after.db", AFTER)];
+    Directory::with(&named)
+}
 
-impl Directory {
-    fn new() -> Directory {
-        let directory = tempfile::tempdir().unwrap();
-        for (name, rows) in [("two", TWO_LAUNCHES), ("unpack", UNPACK), ("before", BEFORE), ("after", AFTER)] {
-            create_recording(&directory.path().join(format!("{name}.db")), rows);
-        }
-        Directory(directory)
-    }
-
-    fn run(&self, arguments: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-        command.args(arguments.split(' ')).current_dir(self.0.path()).output().unwrap()
-    }
-
-    fn text(&self, arguments: &str) -> String {
-        let output = self.run(arguments);
-        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn json(&self, arguments: &str) -> Value {
-        serde_json::from_str(&self.text(arguments)).unwrap()
-    }
+/// Returns the words of a command line without quotes.
+fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
 }
 
 /// Returns where a value differs from a schema. Understands the keywords that our schema uses. A
@@ -91,9 +74,9 @@ fn schemas() -> Value {
 
 #[test]
 fn what_is_printed_is_what_the_schema_says() {
-    let (directory, definitions) = (Directory::new(), schemas());
+    let (directory, definitions) = (recordings(), schemas());
     let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/logs/python.log");
-    assert!(directory.run(&format!("import -o python.db {log}")).status.success());
+    assert!(directory.run(&words(&format!("import -o python.db {log}"))).status.success());
     for arguments in [
         "report --json two.db",
         "report --json --by line unpack.db",
@@ -108,7 +91,7 @@ fn what_is_printed_is_what_the_schema_says() {
         "diff --json --max-bytes 3000 two.db unpack.db",
     ] {
         let verb = arguments.split(' ').next().unwrap();
-        let found = differences(&definitions[verb], &directory.json(arguments), verb, &definitions);
+        let found = differences(&definitions[verb], &directory.json(&words(arguments)), verb, &definitions);
         assert!(found.is_empty(), "{arguments}:\n{}", found.join("\n"));
     }
 }
@@ -116,7 +99,7 @@ fn what_is_printed_is_what_the_schema_says() {
 #[test]
 fn wrong_values_differ_from_the_schema() {
     let definitions = schemas();
-    let diff = Directory::new().json("diff --json before.db after.db");
+    let diff = recordings().json(&words("diff --json before.db after.db"));
     for (key, wrong) in [("groups", json!(7)), ("unknown", json!(7)), ("wall_ns", json!({})), ("before", Value::Null)] {
         let mut diff = diff.clone();
         diff[key] = wrong;
@@ -126,17 +109,17 @@ fn wrong_values_differ_from_the_schema() {
 
 #[test]
 fn bounded_answers_keep_the_first_findings_and_refuse_to_say_nothing() {
-    let directory = Directory::new();
+    let directory = recordings();
     for verb in ["report --json", "advise --json", "whatif --json --remove dirname", "diff --json two.db"] {
-        let whole = directory.json(&format!("{verb} unpack.db"));
+        let whole = directory.json(&words(&format!("{verb} unpack.db")));
         for max_bytes in [4000, 8000, 100_000] {
-            let text = directory.text(&format!("{verb} --max-bytes {max_bytes} unpack.db"));
+            let text = directory.text(&words(&format!("{verb} --max-bytes {max_bytes} unpack.db")));
             let answer: Value = serde_json::from_str(&text).unwrap();
             assert!(text.len() <= max_bytes && text.lines().count() == 1, "{text}");
             assert_eq!(answer["wall_ns"], whole["wall_ns"]);
             assert_eq!(answer["advice"][0]["id"], whole["advice"][0]["id"], "{verb} {max_bytes}");
         }
-        let refused = directory.run(&format!("{verb} --max-bytes 10 unpack.db"));
+        let refused = directory.run(&words(&format!("{verb} --max-bytes 10 unpack.db")));
         assert_eq!(refused.status.code(), Some(125));
         assert_contains(
             &String::from_utf8(refused.stderr).unwrap(),
@@ -147,16 +130,16 @@ fn bounded_answers_keep_the_first_findings_and_refuse_to_say_nothing() {
 
 #[test]
 fn a_finding_has_the_same_id_in_a_recording_of_the_edited_script() {
-    let directory = Directory::new();
+    let directory = recordings();
     let ids = |file: &str| -> Vec<Value> {
-        let advice = directory.json(&format!("advise --json {file}"));
+        let advice = directory.json(&words(&format!("advise --json {file}")));
         let all = advice["advice"].as_array().unwrap().iter().chain(advice["not_worth"].as_array().unwrap());
         all.map(|finding| finding["id"].clone()).collect()
     };
     let before = ids("unpack.db");
     assert!(before.len() > 1 && (1..before.len()).all(|index| !before[..index].contains(&before[index])), "{before:?}");
-    let file: PathBuf = directory.0.path().join("unpack.db");
     // Lines above were added, and the machine has become slower.
+    let file = directory.path("unpack.db");
     execute(&file, "UPDATE frame SET line = line + 5; UPDATE recording SET wall_ns = wall_ns + 900000;");
     assert_eq!(ids("unpack.db"), before);
 }

@@ -3,18 +3,18 @@
 //! pipe as the log of `import` stands for a call that never ends.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::stored::{AFTER, BEFORE, create_recording};
+use crate::directory::Directory;
+use crate::stored::{AFTER, BEFORE};
 use crate::texts::assert_contains;
 
 /// A client and the server that it has started, in a directory of their own.
 struct Client {
-    directory: tempfile::TempDir,
+    directory: Directory,
     server: Child,
     requests: Option<ChildStdin>,
     messages: BufReader<ChildStdout>,
@@ -22,12 +22,9 @@ struct Client {
 
 impl Client {
     fn start(options: &[&str]) -> Client {
-        let directory = tempfile::tempdir().unwrap();
-        create_recording(&directory.path().join("before.db"), BEFORE);
-        create_recording(&directory.path().join("after.db"), AFTER);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-        command.arg("mcp").args(options).current_dir(directory.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut server = command.spawn().unwrap();
+        let directory = Directory::with(&[("before.db", BEFORE), ("after.db", AFTER)]);
+        let mut command = directory.command(&[&["mcp"], options].concat());
+        let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (requests, messages) = (server.stdin.take(), BufReader::new(server.stdout.take().unwrap()));
         Client { directory, server, requests, messages }
     }
@@ -67,7 +64,7 @@ impl Client {
 
     /// Starts a call that never ends, with id 8.
     fn start_endless_call(&mut self) {
-        let log: PathBuf = self.directory.path().join("endless.log");
+        let log = self.directory.path("endless.log");
         nix::unistd::mkfifo(&log, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let params = json!({ "name": "import", "arguments": { "logs": [log] }, "_meta": { "progressToken": "token" } });
         self.send(&json!({ "jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": params }));
@@ -126,10 +123,9 @@ fn tools_answer_what_the_verbs_print() {
     assert_eq!(names, ["record", "report", "advise", "whatif", "diff", "import"]);
     assert_eq!(tools[1]["inputSchema"]["properties"]["by"]["enum"][0], "command");
     assert_eq!(tools[4]["inputSchema"]["required"], json!(["before"]));
-    let directory = client.directory.path().to_owned();
     let report = client.answer("report", &json!({ "file": "before.db", "by": "line" }));
     assert_eq!((&report["launches"], &report["by"]), (&json!(21), &json!("line")));
-    let advice = client.answer("advise", &json!({ "file": directory.join("before.db"), "directory": "/" }));
+    let advice = client.answer("advise", &json!({ "file": client.directory.path("before.db"), "directory": "/" }));
     assert!(advice["advice"][0]["id"].is_string(), "{advice}");
     let predicted = client.answer("whatif", &json!({ "files": "before.db", "remove": ["dirname"] }));
     assert_eq!(predicted["changes"][0]["launches"], 10);
@@ -137,7 +133,8 @@ fn tools_answer_what_the_verbs_print() {
     assert_eq!((&diff["launches"]["difference"], &diff["left_out"]), (&json!(-18), &json!({})));
     let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/logs/unpack.log");
     let (has_failed, message) = client.call("import", &json!({ "logs": [log], "output": "unpack.db" }));
-    assert!(!has_failed && message.contains("imported ") && directory.join("unpack.db").exists(), "{message}");
+    assert!(!has_failed && message.contains("imported "), "{message}");
+    assert!(client.directory.path("unpack.db").exists());
     client.end();
 }
 

@@ -8,6 +8,8 @@ mod accel;
 mod action;
 mod cli;
 mod compare;
+#[cfg(feature = "parquet")]
+mod dataset;
 mod doctor;
 mod exports;
 mod harness;
@@ -22,8 +24,15 @@ mod untrusted;
 #[expect(dead_code, reason = "shared with the live tests, which use the rest")]
 #[path = "support/attempts.rs"]
 mod attempts;
+#[path = "support/directory.rs"]
+mod directory;
+#[path = "support/golden.rs"]
+mod golden;
 #[path = "support/preload.rs"]
 mod preload;
+#[expect(dead_code, reason = "as above")]
+#[path = "support/run.rs"]
+mod run;
 #[path = "support/stored.rs"]
 mod stored;
 #[path = "support/texts.rs"]

@@ -1,12 +1,11 @@
 //! Compares every output format of one recording, which has a bit of everything, with golden files.
-//! A missing golden file is a failure; SNAPSHOTS=overwrite writes all of them.
 
-use snapbox::IntoData;
 use spawnscope::analyze::{Origin, Waits};
 use spawnscope::event::{LeftCpu, Loss, Mechanism, Missing, ObjectKind, TaskId};
 use spawnscope::present::ndjson;
 use spawnscope::record::reader::{LaunchRow, ObjectRef, ObjectRow, WakerRow};
 
+use crate::golden_files::assert_golden;
 use crate::prelude::*;
 
 /// Returns the recording of a shell script that unpacks files: launches in a loop, a PATH search, a
@@ -70,15 +69,10 @@ fn add_unusual_ends(builder: &mut Builder) {
     builder.recording.launches.push(existed);
 }
 
-#[track_caller]
-pub(crate) fn assert_golden(text: &str, golden: snapbox::Data) {
-    snapbox::Assert::new().action_env("SNAPSHOTS").eq(text.to_owned().into_data().raw(), golden.raw());
-}
-
 #[test]
 fn report_for_the_terminal() {
     let text = table_of(&by_command(&unpacking()));
-    assert_golden(&text, snapbox::file!["../golden/report.txt"]);
+    assert_golden(&text, "report.txt");
     let widest = text.lines().map(spawnscope::present::text::width).max();
     assert_eq!(widest, Some(80), "fits 80 columns, and uses them");
 }
@@ -87,19 +81,19 @@ fn report_for_the_terminal() {
 fn report_by_parent() {
     let options = table::Options { width: 100, top: Some(2), ..table::Options::default() };
     let text = plain(&table::render(&report(&unpacking(), GroupBy::Parent), &options));
-    assert_golden(&text, snapbox::file!["../golden/report_by_parent.txt"]);
+    assert_golden(&text, "report_by_parent.txt");
 }
 
 #[test]
 fn report_by_line() {
     let text = table_of(&report(&unpacking(), GroupBy::Line));
-    assert_golden(&text, snapbox::file!["../golden/report_by_line.txt"]);
+    assert_golden(&text, "report_by_line.txt");
 }
 
 #[test]
 fn report_as_json() {
     let text = json::render(&by_command(&unpacking()));
-    assert_golden(&text, snapbox::file!["../golden/report.json": Text]);
+    assert_golden(&text, "report.json");
 }
 
 fn tree_of(width: Option<usize>) -> String {
@@ -108,12 +102,12 @@ fn tree_of(width: Option<usize>) -> String {
 
 #[test]
 fn tree_for_the_terminal() {
-    assert_golden(&tree_of(Some(80)), snapbox::file!["../golden/tree.txt"]);
+    assert_golden(&tree_of(Some(80)), "tree.txt");
 }
 
 #[test]
 fn tree_for_a_file() {
-    assert_golden(&tree_of(None), snapbox::file!["../golden/tree_uncut.txt"]);
+    assert_golden(&tree_of(None), "tree_uncut.txt");
 }
 
 #[test]
@@ -153,5 +147,5 @@ fn launches_as_ndjson() {
     let mut lines = Vec::new();
     ndjson::write(&mut lines, &forest, &waits).unwrap();
     let lines = std::str::from_utf8(&lines).unwrap();
-    assert_golden(lines, snapbox::file!["../golden/launches.ndjson": Text]);
+    assert_golden(lines, "launches.ndjson");
 }

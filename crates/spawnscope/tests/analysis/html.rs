@@ -13,7 +13,8 @@ use spawnscope::analyze::path::groups::groups;
 use spawnscope::analyze::sites::callers::{Callers, Detail};
 use spawnscope::present::html::{Contents, render};
 
-use crate::golden::{assert_golden, unpacking};
+use crate::golden::unpacking;
+use crate::golden_files::assert_golden;
 use crate::hostile::recording_with;
 use crate::prelude::*;
 
@@ -98,7 +99,7 @@ fn the_frame_can_be_read_without_scripts() {
         frame = frame.replace(text, name);
     }
     let frame = frame.replace(policy, "POLICY").replace(env!("CARGO_PKG_VERSION"), "VERSION");
-    assert_golden(&frame, snapbox::file!["../golden/report.html": Text]);
+    assert_golden(&frame, "report.html");
 }
 
 #[test]

@@ -23,6 +23,8 @@ mod shown;
 mod tree;
 mod verdict;
 
+#[path = "../support/golden.rs"]
+mod golden_files;
 #[path = "../support/texts.rs"]
 mod texts;
 

@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use super::{SampleRecording, stdout};
-use crate::texts::assert_contains;
+use crate::run::{Finished, Running, SPAWNSCOPE};
+use crate::texts::{assert_contains, unwrapped};
 
 const VERBS: [&[&str]; 9] = [
     &["report"],
@@ -19,16 +20,13 @@ const VERBS: [&[&str]; 9] = [
     &["export", "--format", "perfetto"],
 ];
 
-fn with_input(arguments: &[&str], input: impl Into<Stdio>) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-    command.args(arguments).env_remove("COLUMNS");
-    command.stdin(input).output().unwrap()
+fn with_input(arguments: &[&str], input: impl Into<Stdio>) -> Finished {
+    Running::start(Command::new(SPAWNSCOPE).args(arguments).env_remove("COLUMNS").stdin(input)).finish()
 }
 
-fn message(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(125));
-    assert!(output.stdout.is_empty());
-    String::from_utf8(output.stderr.clone()).unwrap()
+fn message(finished: Finished) -> String {
+    assert_eq!(finished.output(), "");
+    finished.expect_code(125).errors()
 }
 
 #[test]
@@ -40,22 +38,17 @@ fn every_reader_reads_a_pipe_as_it_reads_a_file() {
         let mut cat = Command::new("cat").arg(&path).stdout(Stdio::piped()).spawn().unwrap();
         let piped = with_input(&[verb, &["-"]].concat(), cat.stdout.take().unwrap());
         cat.wait().unwrap();
-        let errors = String::from_utf8_lossy(&piped.stderr);
-        assert!(piped.status.success(), "{verb:?}: {errors}");
-        let named = with_input(&[verb, &[path.as_str()]].concat(), Stdio::null());
-        let named = String::from_utf8_lossy(&named.stdout).replace(&format!(" {path}"), " -");
-        let piped = String::from_utf8_lossy(&piped.stdout);
+        let named = with_input(&[verb, &[path.as_str()]].concat(), Stdio::null()).output();
         // The length of the name changes where lines end.
-        let [piped, named] = [&piped, named.as_str()].map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
-        assert_eq!(piped, named, "{verb:?}");
+        let named = unwrapped(&named.replace(&format!(" {path}"), " -"));
+        assert_eq!(unwrapped(&piped.expect_code(0).output()), named, "{verb:?}");
     }
 }
 
 #[test]
 fn printed_commands_also_read_standard_input() {
     let sample = SampleRecording::new();
-    let output = with_input(&["report", "-"], File::open(sample.path()).unwrap());
-    let report = String::from_utf8(output.stdout).unwrap();
+    let report = with_input(&["report", "-"], File::open(sample.path()).unwrap()).output();
     assert!(report.contains("spawnscope report --full -   spawnscope html"), "{report}");
     assert!(!report.contains("stdin"), "{report}");
 }
@@ -68,48 +61,45 @@ fn a_recording_without_its_write_ahead_log_is_read() {
     // not come through a pipe.
     sample.execute("PRAGMA journal_mode = WAL");
     let output = with_input(&["tree", "-"], File::open(sample.path()).unwrap());
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), whole);
+    assert_eq!(output.output(), whole);
 }
 
 #[test]
 fn input_that_is_not_a_recording_is_refused_early() {
     let sample = SampleRecording::new();
     let refused = "standard input is not a spawnscope recording";
-    assert!(message(&with_input(&["report", "-"], Stdio::null())).contains(refused));
+    assert!(message(with_input(&["report", "-"], Stdio::null())).contains(refused));
     // `yes` never ends.
     let mut yes = Command::new("yes").stdout(Stdio::piped()).spawn().unwrap();
     let output = with_input(&["report", "-"], yes.stdout.take().unwrap());
     yes.kill().unwrap();
     yes.wait().unwrap();
-    assert!(message(&output).contains(refused));
+    assert!(message(output).contains(refused));
     let cut = sample.directory.path().join("cut.db");
     let whole = std::fs::read(sample.path()).unwrap();
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
-    let cut = message(&with_input(&["report", "-"], File::open(cut).unwrap()));
+    let cut = message(with_input(&["report", "-"], File::open(cut).unwrap()));
     assert!(cut.contains("recording /dev/stdin is damaged"), "{cut}");
 }
 
 /// Reads a recording from standard input, with this directory for temporary files.
-fn read_tree(sample: &SampleRecording, temporary: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-    command.args(["tree", "-"]).env("TMPDIR", temporary);
-    command.stdin(File::open(sample.path()).unwrap()).output().unwrap()
+fn read_tree(sample: &SampleRecording, temporary: &Path) -> Finished {
+    let mut command = Command::new(SPAWNSCOPE);
+    command.args(["tree", "-"]).env("TMPDIR", temporary).stdin(File::open(sample.path()).unwrap());
+    Running::start(&mut command).finish()
 }
 
 #[test]
 fn the_error_names_a_temporary_directory_that_cannot_be_written() {
     let sample = SampleRecording::new();
-    let output = read_tree(&sample, Path::new("/nonexistent"));
-    let message = message(&output);
-    assert_contains(&message, ["/nonexistent", "TMPDIR"]);
+    assert_contains(&message(read_tree(&sample, Path::new("/nonexistent"))), ["/nonexistent", "TMPDIR"]);
 }
 
 #[test]
 fn nothing_stays_in_the_temporary_directory() {
     let sample = SampleRecording::new();
     let directory = tempfile::tempdir().unwrap();
-    let output = read_tree(&sample, directory.path());
-    assert!(output.status.success());
+    read_tree(&sample, directory.path()).expect_code(0);
     assert_eq!(directory.path().read_dir().unwrap().count(), 0);
 }
 
@@ -125,12 +115,10 @@ fn one_of_several_recordings_comes_from_standard_input() {
     ];
     for [piped, named] in cases {
         let named = with_input(named, Stdio::null());
-        assert_ne!(named.status.code(), Some(125), "{piped:?}");
+        assert_ne!(named.code(), 125, "{piped:?}");
         let output = with_input(piped, File::open(path).unwrap());
-        assert_eq!(output.status, named.status, "{piped:?}");
-        let [piped_text, named_text] = [&output, &named].map(|output| String::from_utf8_lossy(&output.stdout));
-        assert_eq!(piped_text, named_text, "{piped:?}");
+        assert_eq!((output.code(), output.output()), (named.code(), named.output()), "{piped:?}");
     }
-    let twice = message(&with_input(&["diff", "-", "-"], File::open(path).unwrap()));
+    let twice = message(with_input(&["diff", "-", "-"], File::open(path).unwrap()));
     assert!(twice.contains("`-` was given more than once"), "{twice}");
 }

@@ -1,19 +1,17 @@
 //! `doctor -o DATASET` writes its findings as rows of the table `doctor`.
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
 
-use serde_json::Value;
 use spawnscope::present::dataset::Table;
 
-use crate::Sample;
-use crate::files::{check_schema, files, number, rows, text};
+use super::Sample;
+use super::files::{check_schema, files, number, rows, text};
+use crate::run::{Finished, SPAWNSCOPE, run};
 
 /// Runs the doctor, which takes seconds, and adds its findings to the dataset.
-pub fn run_doctor(dataset: &str, more: &[&str], path: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-    command.args(["doctor", "--json", "-o", dataset]).args(more);
-    command.env("PATH", path).output().unwrap()
+pub fn run_doctor(dataset: &str, more: &[&str], path: &str) -> Finished {
+    run(Command::new(SPAWNSCOPE).args(["doctor", "--json", "-o", dataset]).args(more).env("PATH", path))
 }
 
 #[test]
@@ -21,9 +19,9 @@ fn findings_of_the_doctor_are_rows_of_their_own_table() {
     let directory = tempfile::tempdir().unwrap();
     let dataset = directory.path().join("fleet");
     let host = ["--host", "builder 7"];
-    let output = run_doctor(dataset.to_str().unwrap(), &host, "/usr/bin:/bin:/gone");
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
-    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let finished = run_doctor(dataset.to_str().unwrap(), &host, "/usr/bin:/bin:/gone");
+    assert!(matches!(finished.code(), 0 | 1), "{}", finished.errors());
+    let printed = finished.json();
     let written: Vec<PathBuf> = files(&dataset).into_iter().collect();
     let [file] = written.as_slice() else { panic!("{written:?}") };
     let relative = file.strip_prefix(&dataset).unwrap().to_str().unwrap();
@@ -67,8 +65,5 @@ fn only_complete_examinations_are_added_and_only_to_datasets() {
 }
 
 fn refused(arguments: &[&str]) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-    let output = command.arg("doctor").args(arguments).output().unwrap();
-    assert_eq!(output.status.code(), Some(125), "{arguments:?}");
-    String::from_utf8(output.stderr).unwrap()
+    run(Command::new(SPAWNSCOPE).arg("doctor").args(arguments)).expect_code(125).errors()
 }

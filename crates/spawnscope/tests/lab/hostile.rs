@@ -1,7 +1,7 @@
 //! Machines that lack or forbid something (no compiler, directories without execution, a scanner of
 //! executables), and signals.
 
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
@@ -125,8 +125,7 @@ fn await_worker(running: &Running) -> Pid {
 fn ctrl_c_ends_the_wait_until_bash_is_filled() {
     let directory = tempfile::tempdir().expect("a directory");
     let bash = directory.path().join("bash");
-    std::fs::write(&bash, "#!/bin/sh\nexec sleep 1000\n").expect("a script");
-    std::fs::set_permissions(&bash, std::fs::Permissions::from_mode(0o755)).expect("its mode");
+    write_program(&bash, "#!/bin/sh\nexec sleep 1000\n");
     symlink("/usr/bin/true", directory.path().join("true")).expect("a link");
     // The tests may run as a background job, with Ctrl-C ignored.
     let mut command = Command::new("/usr/bin/env");

@@ -2,8 +2,6 @@
 //! measures.
 
 use std::ffi::OsStr;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -130,8 +128,7 @@ fn the_doctor_leaves_no_program_whatever_signal_ends_it() {
         let home = tempfile::tempdir().expect("a temporary directory");
         let script = "#!/bin/sh\ntrap '' HUP TERM INT; echo $$ >began; while :; do :; done\n";
         let program = home.path().join("python3");
-        std::fs::write(&program, script).expect("the file is written");
-        std::fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("chmod");
+        write_program(&program, script);
         let mut command = Command::new("env");
         command.args(["--default-signal", SPAWNSCOPE, "doctor", "interpreters"]);
         command.env("PATH", format!("{}:/usr/bin:/bin", home.path().display())).current_dir(home.path());

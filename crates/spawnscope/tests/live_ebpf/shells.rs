@@ -2,7 +2,6 @@
 //! be unknown, but never wrong.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::support::chains::{chain_of, labelled_chains};
@@ -27,8 +26,7 @@ fn a_bash_that_exports_nothing_has_no_lines() {
     let at = program.windows(name.len()).position(|window| window == name);
     let at = at.expect("the symbol");
     program[at + 1..at + name.len() - 1].fill(b'x');
-    fs::write(&bash, program).expect("a copy");
-    fs::set_permissions(&bash, fs::Permissions::from_mode(0o755)).expect("chmod");
+    write_program(&bash, program);
     let script = format!("{} launched; :", word("tiny"));
     for (bash, expected) in [(bash.as_path(), ""), (Path::new("/bin/bash"), "?:1")] {
         let record = Record::new().recorded([bash, "-c".as_ref(), script.as_ref()]);

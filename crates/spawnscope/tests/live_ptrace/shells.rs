@@ -4,12 +4,12 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::support::run::write_program;
 use crate::support::{apply, live_test};
 
 struct Home(tempfile::TempDir);
@@ -20,8 +20,7 @@ impl Home {
         for (name, text) in files {
             let path = home.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, text).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            write_program(&path, text);
         }
         home
     }

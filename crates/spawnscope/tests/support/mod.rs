@@ -24,7 +24,7 @@ pub mod prelude {
     pub use super::launches::{Launch, Launches, PHASES};
     pub use super::recording::{advice, contains, launches, read, report, row_of};
     pub use super::run::{
-        Finished, PublicDirectory, Record, Running, SPAWNSCOPE, as_nobody, await_some, run, spawnscope,
+        Finished, PublicDirectory, Record, Running, SPAWNSCOPE, as_nobody, await_some, run, spawnscope, write_program,
     };
     pub use super::texts::assert_contains;
     pub use super::workloads::{Truth, path, script, word};

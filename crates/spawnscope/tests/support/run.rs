@@ -39,6 +39,12 @@ pub fn copy_program(from: &Path, to: &Path) {
     run(Command::new("cp").arg(from).arg(to)).expect_code(0);
 }
 
+/// Writes a program, usually a script with its interpreter line.
+pub fn write_program(path: &Path, content: impl AsRef<[u8]>) {
+    fs::write(path, content).expect("a program");
+    fs::set_permissions(path, Permissions::from_mode(0o755)).expect("an executable program");
+}
+
 /// A directory that every user can read and write, with a copy of the binary under test.
 pub struct PublicDirectory(TempDir);
 

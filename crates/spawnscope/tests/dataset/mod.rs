@@ -2,20 +2,14 @@
 //! recording's values, adding a recording again adds nothing, and no incomplete file is ever found.
 //! SNAPSHOTS=overwrite updates the tables of the guide.
 
-#![cfg(feature = "parquet")]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod doctor;
 mod files;
-#[expect(dead_code, reason = "shared with tests that use the rest")]
-#[path = "../support/stored.rs"]
-mod stored;
 
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -23,44 +17,39 @@ use parquet::record::Field;
 use serde_json::Value;
 use spawnscope::present::dataset::Table;
 
+use crate::directory::Directory;
+use crate::run::{Finished, SPAWNSCOPE, run, write_program};
+use crate::stored::{AFTER, BEFORE, create_recording, execute};
 use doctor::run_doctor;
 use files::{GUIDE, HEAD, check_schema, documented, files, number, rows, text};
-use stored::{AFTER, BEFORE, create_recording, execute};
 
+/// Adds a recording to a dataset.
+const EXPORT: [&str; 6] = ["export", "--format", "parquet", "-o", "fleet", "recording.db"];
 const LABELS: &str = "INSERT INTO label VALUES ('job', 'unit / linux'), ('commit', 'c0ffee'), ('attempt', '2');";
 
-/// A directory with a recording, to which a dataset can be added.
-struct Sample {
-    directory: tempfile::TempDir,
-}
+/// A directory with a recording, and perhaps with a dataset to which it was added.
+struct Sample(Directory);
 
 impl Sample {
     fn new(more: &str) -> Sample {
-        let directory = tempfile::tempdir().unwrap();
-        create_recording(&directory.path().join("recording.db"), &format!("{BEFORE}{more}"));
-        Sample { directory }
+        Sample(Directory::with(&[("recording.db", &format!("{BEFORE}{more}"))]))
     }
 
     fn recording(&self) -> PathBuf {
-        self.directory.path().join("recording.db")
+        self.0.path("recording.db")
     }
 
     fn dataset(&self) -> PathBuf {
-        self.directory.path().join("fleet")
+        self.0.path("fleet")
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-        command.args(["export", "--format", "parquet", "-o"]);
-        command.arg(self.dataset()).arg(self.recording());
-        command
+    fn export(&self, more: &[&str]) -> Finished {
+        self.0.run(&[&EXPORT, more].concat())
     }
 
-    /// Adds the recording to the dataset.
-    fn add(&self) -> Output {
-        let output = self.command().output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        output
+    /// Adds the recording to the dataset. Returns the message.
+    fn add(&self) -> String {
+        self.export(&[]).expect_code(0).errors()
     }
 
     /// Returns the only file of a table.
@@ -72,12 +61,6 @@ impl Sample {
 
     fn rows(&self, table: &str) -> Vec<BTreeMap<String, Field>> {
         rows(&self.file(table))
-    }
-
-    fn stdout(&self, arguments: &[&str]) -> String {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-        let output = command.args(arguments).arg(self.recording()).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
     }
 }
 
@@ -107,7 +90,7 @@ fn files_are_partitioned_by_date_and_job_and_named_by_the_recording() {
 fn launches_have_the_values_of_the_report() {
     let sample = Sample::new(LABELS);
     sample.add();
-    let lines = sample.stdout(&["export", "--format", "ndjson"]);
+    let lines = sample.0.text(&["export", "--format", "ndjson", "recording.db"]);
     let launches: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let rows = sample.rows("launches");
     assert_eq!(rows.len(), launches.len());
@@ -127,7 +110,7 @@ fn launches_have_the_values_of_the_report() {
         }
     }
     assert_eq!(sample.rows("execs").len(), execs);
-    let report: Value = serde_json::from_str(&sample.stdout(&["report", "--json"])).unwrap();
+    let report = sample.0.json(&["report", "--json", "recording.db"]);
     let critical: i64 = rows.iter().filter_map(|row| number(&row["critical_tax_ns"])).sum();
     assert_eq!(Some(critical), report["critical_tax_ns"].as_i64());
     let run = &sample.rows("runs")[0];
@@ -164,10 +147,10 @@ fn each_caller_counts_the_launches_that_refer_to_it() {
 #[test]
 fn adding_a_recording_again_adds_nothing_and_says_so() {
     let sample = Sample::new(LABELS);
-    assert!(sample.add().stderr.is_empty());
+    assert_eq!(sample.add(), "");
     let before = contents(&sample);
     assert_eq!(before.len(), Table::FOR_RECORDINGS.len());
-    let message = String::from_utf8(sample.add().stderr).unwrap();
+    let message = sample.add();
     assert!(message.contains("already"), "{message}");
     // A recording whose pages SQLite has rearranged is still the same recording.
     execute(&sample.recording(), "PRAGMA page_size = 8192; VACUUM");
@@ -205,7 +188,7 @@ fn a_killed_writer_leaves_only_complete_files() {
     let sample = Sample::new("");
     // The delays range from before the first table is written to after the last.
     for milliseconds in 0..40 {
-        let mut writer = sample.command().spawn().unwrap();
+        let mut writer = sample.0.command(&EXPORT).spawn().unwrap();
         thread::sleep(Duration::from_millis(milliseconds * 4));
         writer.kill().unwrap();
         writer.wait().unwrap();
@@ -234,7 +217,7 @@ fn a_killed_writer_leaves_only_complete_files() {
 #[test]
 fn concurrent_writers_add_a_recording_once() {
     let sample = Sample::new("");
-    let writers: Vec<_> = (0..6).map(|_| sample.command().spawn().unwrap()).collect();
+    let writers: Vec<_> = (0..6).map(|_| sample.0.command(&EXPORT).spawn().unwrap()).collect();
     for mut writer in writers {
         assert!(writer.wait().unwrap().success());
     }
@@ -245,24 +228,16 @@ fn concurrent_writers_add_a_recording_once() {
 #[test]
 fn several_recordings_are_added_by_one_command() {
     let sample = Sample::new("");
-    let other = sample.directory.path().join("other.db");
-    create_recording(&other, &format!("{AFTER}{LABELS}"));
-    let output = sample.command().arg(&other).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    create_recording(&sample.0.path("other.db"), &format!("{AFTER}{LABELS}"));
+    sample.export(&["other.db"]).expect_code(0);
     assert_eq!(contents(&sample).len(), 2 * Table::FOR_RECORDINGS.len());
     // One that cannot be read does not keep the others out.
-    let (bad, third) = (sample.directory.path().join("bad.db"), sample.directory.path().join("third.db"));
-    fs::write(&bad, "no recording").unwrap();
-    create_recording(&third, BEFORE);
-    execute(&third, "UPDATE recording SET cwd = 'elsewhere'");
-    let output = sample.command().args([&bad, &third]).output().unwrap();
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.contains("2 of 3 recordings were added") && message.contains("bad.db is not"), "{message}");
-    assert_eq!((output.status.code(), contents(&sample).len()), (Some(125), 3 * Table::FOR_RECORDINGS.len()));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-    let output = command.args(["export", "--format", "ndjson"]).args([sample.recording(), other]).output().unwrap();
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0), "{message}");
+    fs::write(sample.0.path("bad.db"), "no recording").unwrap();
+    create_recording(&sample.0.path("third.db"), &format!("{BEFORE}UPDATE recording SET cwd = 'elsewhere';"));
+    let finished = sample.export(&["bad.db", "third.db"]).expect_code(125);
+    finished.expect_errors(["2 of 3 recordings were added", "bad.db is not"]);
+    assert_eq!(contents(&sample).len(), 3 * Table::FOR_RECORDINGS.len());
+    let message = sample.0.failure(&["export", "--format", "ndjson", "recording.db", "other.db"]);
     assert!(message.contains("one recording"), "{message}");
 }
 
@@ -270,8 +245,8 @@ fn several_recordings_are_added_by_one_command() {
 fn files_have_the_mode_that_was_asked_for() {
     let sample = Sample::new("");
     for (mode, is_valid) in [("640", true), ("755", false), ("240", false), ("8", false)] {
-        let output = sample.command().args(["--mode", mode]).output().unwrap();
-        assert_eq!(output.status.success(), is_valid, "{mode}: {output:?}");
+        let finished = sample.export(&["--mode", mode]);
+        assert_eq!(finished.status.success(), is_valid, "{mode}: {}", finished.errors());
     }
     let mode = |file: &PathBuf| fs::metadata(file).unwrap().permissions().mode() & 0o777;
     assert!(files(&sample.dataset()).iter().all(|file| mode(file) == 0o640));
@@ -283,8 +258,7 @@ fn files_have_the_mode_that_was_asked_for() {
 #[test]
 fn without_command_lines_no_file_has_an_argument() {
     let sample = Sample::new(LABELS);
-    let output = sample.command().arg("--no-command-lines").output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    sample.export(&["--no-command-lines"]).expect_code(0);
     let [with, without] = [Sample::new(LABELS), sample];
     with.add();
     for (table, column) in [("execs", "command_line"), ("runs", "command"), ("advice", "fix")] {
@@ -308,7 +282,7 @@ fn a_recording_that_was_merged_is_not_added_again() {
     // As `spawnscope fleet compact` leaves it.
     fs::write(runs.with_file_name(".compacted-000001"), format!("0123\n{run}\n")).unwrap();
     fs::rename(&runs, runs.with_file_name("compact-000001.parquet")).unwrap();
-    let message = String::from_utf8(sample.add().stderr).unwrap();
+    let message = sample.add();
     assert!(message.contains("already"), "{message}");
     assert_eq!(contents(&sample).len(), Table::FOR_RECORDINGS.len() + 1);
 }
@@ -317,13 +291,8 @@ fn a_recording_that_was_merged_is_not_added_again() {
 fn a_wrong_or_missing_output_is_refused() {
     let sample = Sample::new("");
     fs::write(sample.dataset(), "a file").unwrap();
-    let output = sample.command().output().unwrap();
-    assert_eq!(output.status.code(), Some(125));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("is not a directory"));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-    command.args(["export", "--format", "parquet"]).arg(sample.recording());
-    let output = command.output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stderr).contains("name it with -o"));
+    sample.export(&[]).expect_code(125).expect_errors(["is not a directory"]);
+    assert!(sample.0.failure(&["export", "--format", "parquet", "recording.db"]).contains("name it with -o"));
 }
 
 #[test]
@@ -365,33 +334,29 @@ fn add_fleet_program(directory: &Path, status: u8) -> String {
         "#!/bin/sh\necho \"$1 $3\" >{received}\n(cd \"$2\" && find . -name '*.parquet' | cut -d/ -f2 | sort) >>{received}\nexit {status}\n",
         received = received.display()
     );
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    write_program(&program, script);
     format!("{}:{}", directory.display(), std::env::var("PATH").unwrap())
 }
 
 #[test]
 fn a_dataset_in_a_store_is_pushed_by_spawnscope_fleet() {
     let sample = Sample::new(LABELS);
-    let output = push(&sample, &add_fleet_program(sample.directory.path(), 0));
-    assert!(output.status.success(), "{output:?}");
-    let received = fs::read_to_string(sample.directory.path().join("received")).unwrap();
+    let directory = sample.0.path("");
+    push(&sample, &add_fleet_program(&directory, 0)).expect_code(0);
+    let received = fs::read_to_string(directory.join("received")).unwrap();
     let pushed = "push s3://builds/fleet\nadvice\ncallers\nexecs\nlaunches\nruns\nwaits\n";
     assert_eq!(received, pushed);
-    let failed = push(&sample, &add_fleet_program(sample.directory.path(), 7));
-    let message = String::from_utf8(failed.stderr).unwrap();
-    assert_eq!(failed.status.code(), Some(125), "{message}");
-    assert!(message.contains("failed to add all files to s3://builds/fleet"), "{message}");
-    let output = run_doctor("s3://builds/fleet", &[], &add_fleet_program(sample.directory.path(), 0));
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
-    let received = fs::read_to_string(sample.directory.path().join("received")).unwrap();
+    let failed = push(&sample, &add_fleet_program(&directory, 7)).expect_code(125);
+    failed.expect_errors(["failed to add all files to s3://builds/fleet"]);
+    let finished = run_doctor("s3://builds/fleet", &[], &add_fleet_program(&directory, 0));
+    assert!(matches!(finished.code(), 0 | 1), "{}", finished.errors());
+    let received = fs::read_to_string(directory.join("received")).unwrap();
     assert_eq!(received, "push s3://builds/fleet\ndoctor\n");
-    let missing = String::from_utf8(push(&sample, "/usr/bin:/bin").stderr).unwrap();
-    assert!(missing.contains("make install-fleet"), "{missing}");
+    push(&sample, "/usr/bin:/bin").expect_errors(["make install-fleet"]);
 }
 
-fn push(sample: &Sample, path: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+fn push(sample: &Sample, path: &str) -> Finished {
+    let mut command = Command::new(SPAWNSCOPE);
     command.args(["export", "--format", "parquet", "-o", "s3://builds/fleet"]);
-    command.arg(sample.recording()).env("PATH", path).output().unwrap()
+    run(command.arg(sample.recording()).env("PATH", path))
 }
