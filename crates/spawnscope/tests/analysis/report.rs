@@ -137,17 +137,6 @@ fn counts(report: &Report) -> Vec<String> {
 }
 
 #[test]
-fn launches_can_be_grouped_by_their_parents() {
-    let mut builder = bash();
-    let make = Some(("/usr/bin/make", &["make"][..]));
-    let make = builder.launch(ROOT, 0, &running(500_000_000), make);
-    builder.launch(make, 10_000_000, &Spans::USUAL, Some(("/usr/bin/cc", &["cc"])));
-    builder.launch(make, 20_000_000, &Spans::USUAL, Some(("/usr/bin/ld", &["ld"])));
-    let found = report(&builder.recording, GroupBy::Parent);
-    assert_eq!(counts(&found), ["(recorder): 1", "bash: 1", "make: 2"]);
-}
-
-#[test]
 fn launches_can_be_grouped_by_their_arguments() {
     let mut builder = Builder::command("/bin/bash", &["bash", "build.sh"], 1_000_000_000);
     for (start, argument) in [(0, "a.c"), (10_000_000, "b.c"), (20_000_000, "a.c")] {
