@@ -1,12 +1,12 @@
 //! Checks documents: their links lead to existing files, the program accepts their command lines,
-//! and the output that they show is like that for a stored recording. Needs no privilege.
+//! and the output that they show is what it prints for a stored recording. Needs no privilege.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod commands;
+mod example;
 mod links;
 mod pages;
-mod shape;
 mod shell;
 mod shown;
 mod sizes;

@@ -16,7 +16,7 @@ pub struct Page {
 }
 
 /// A code block.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct Block {
     /// The number of its first line in the document, from 1.
     pub line: usize,
@@ -103,14 +103,4 @@ fn comment_above(prose: &[(usize, &str)]) -> Option<String> {
     let (_, last) = prose.iter().rev().find(|(_, line)| !line.trim().is_empty())?;
     let inside = last.strip_prefix("<!--")?.strip_suffix("-->")?;
     Some(inside.trim().to_owned())
-}
-
-#[test]
-fn blocks_are_found_with_their_comments() {
-    let text = "Text\n    of a paragraph\n\n<!-- a comment -->\n\n    $ one\n\n      two\n\nText\n```sh\nthree\n```\n";
-    let page = Page { path: PathBuf::new(), text: text.to_owned() };
-    let lines = ["$ one", "", "  two"].map(str::to_owned).into();
-    let indented = Block { line: 6, comment: Some("a comment".to_owned()), lines };
-    let fenced = Block { line: 12, comment: None, lines: vec!["three".to_owned()] };
-    assert_eq!(page.blocks(), [indented, fenced]);
 }

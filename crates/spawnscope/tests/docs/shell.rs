@@ -1,83 +1,30 @@
 //! Splits a shell line into its simple commands and their words, as far as documents need it:
 //! quotes, comments, pipes, lists, redirections.
 
-use std::iter::Peekable;
-use std::str::Chars;
-
 /// Returns the commands of a line, each as its words.
 pub fn commands(line: &str) -> Vec<Vec<String>> {
-    let mut splitter = Splitter::default();
-    let mut rest = line.chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            ' ' => splitter.end_word(),
-            '#' if splitter.word.is_none() => break,
-            '\'' | '"' => {
-                let quoted: String = rest.by_ref().take_while(|inside| *inside != c).collect();
-                splitter.word().push_str(&quoted);
-            }
-            '\\' => splitter.word().extend(rest.next()),
-            '$' if rest.next_if_eq(&'(').is_some() => {
-                let inside = substitution(&mut rest);
-                splitter.word().push_str(&inside);
-            }
-            '|' | ';' | '&' => splitter.end_command(),
-            '<' | '>' => splitter.redirect(&mut rest),
-            c => splitter.word().push(c),
+    let (mut commands, mut words) = (vec![Vec::new()], shlex::Shlex::new(line));
+    while let Some(word) = words.next() {
+        let last = commands.last_mut().unwrap();
+        let operator = word.trim_start_matches(|c: char| c.is_ascii_digit());
+        if operator.starts_with(['<', '>']) {
+            // The file is in this word or the next one.
+            let _file = operator.ends_with(['<', '>']).then(|| words.next());
+        } else if word.starts_with("$(") {
+            let _rest = (!word.ends_with(')')).then(|| words.find(|word| word.ends_with(')')));
+            // A value that may stand for its output.
+            last.push("1".to_owned());
+        } else if ["|", "||", "&&", "&", ";"].contains(&word.as_str()) {
+            commands.push(Vec::new());
+        } else if let Some(end) = word.strip_suffix(';') {
+            last.push(end.to_owned());
+            commands.push(Vec::new());
+        } else {
+            last.push(word);
         }
     }
-    splitter.end_command();
-    splitter.commands
-}
-
-/// Consumes the rest of a `$(...)`, and returns a value that may stand for its output.
-fn substitution(rest: &mut Peekable<Chars<'_>>) -> String {
-    let mut depth = 1;
-    for c in rest.by_ref() {
-        depth += i32::from(c == '(') - i32::from(c == ')');
-        if depth == 0 {
-            break;
-        }
-    }
-    "1".to_owned()
-}
-
-#[derive(Default)]
-struct Splitter {
-    commands: Vec<Vec<String>>,
-    words: Vec<String>,
-    word: Option<String>,
-    /// Whether the next word is the file of a redirection.
-    is_target: bool,
-}
-
-impl Splitter {
-    fn word(&mut self) -> &mut String {
-        self.word.get_or_insert_default()
-    }
-
-    fn end_word(&mut self) {
-        if let Some(word) = self.word.take()
-            && !std::mem::take(&mut self.is_target)
-        {
-            self.words.push(word);
-        }
-    }
-
-    fn end_command(&mut self) {
-        self.end_word();
-        let words = std::mem::take(&mut self.words);
-        self.commands.extend((!words.is_empty()).then_some(words));
-    }
-
-    /// Handles the operator of a redirection. A number directly before the operator is a
-    /// descriptor, and the word after it is a file.
-    fn redirect(&mut self, rest: &mut Peekable<Chars<'_>>) {
-        self.word = self.word.take().filter(|word| !word.chars().all(|c| c.is_ascii_digit()));
-        self.end_word();
-        while rest.next_if(|c| ">& ".contains(*c)).is_some() {}
-        self.is_target = true;
-    }
+    commands.retain(|words| !words.is_empty());
+    commands
 }
 
 #[test]

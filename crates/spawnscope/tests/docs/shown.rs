@@ -6,8 +6,8 @@
 //!   privileges or another machine;
 //! - `run`: the command reads no recording.
 //!
-//! For a stored recording, the output must be the text of the block; `SHOWN=overwrite` writes it
-//! there. Otherwise it must have the shape of that text. A line `...` stands for any lines.
+//! The output must be the text of the block; `SHOWN=overwrite` writes it there. A line `...` stands
+//! for any lines.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -16,22 +16,23 @@ use std::time::SystemTime;
 
 use super::commands::{command_lines, program_commands};
 use super::pages::{Block, Page, pages, root};
-use super::shape;
 use super::stored::create_recording;
 
 /// The recording of `examples/unpack.sh 40`.
 pub const UNPACK: &str = "unpack.sql";
 /// The script, which the recording was made of.
-const SCRIPT: &str = "examples/unpack.sh";
+pub const SCRIPT: &str = "examples/unpack.sh";
 /// Stands for the directory of the recorded command.
 const DIRECTORY: &str = "/srv/package";
 /// Lines that begin with this are messages of `record`, not part of the report that it prints. The
-/// live tests compare them.
+/// live tests compare the one in the README.
 const MESSAGE: &str = "spawnscope: ";
+/// A line that consists only of this stands for any lines.
+const ELISION: &str = "...";
 
 /// A recording under the default name, in a directory of its own.
 pub struct Recording {
-    directory: tempfile::TempDir,
+    pub directory: tempfile::TempDir,
 }
 
 fn rows(name: &str) -> String {
@@ -107,7 +108,7 @@ fn renewed(shown: &[String], printed: &str) -> Vec<String> {
     let (messages, output): (Vec<&String>, Vec<&String>) =
         shown[1..].iter().partition(|line| line.starts_with(MESSAGE));
     let printed: Vec<String> = printed.lines().map(|line| line.trim_end().to_owned()).collect();
-    let elision = output.iter().position(|line| line.trim() == shape::ELISION);
+    let elision = output.iter().position(|line| line.trim() == ELISION);
     let text = match elision {
         None => printed,
         Some(before) => {
@@ -137,21 +138,16 @@ fn overwrite(page: &Page, block: &Block, lines: &[String]) {
 /// Returns what is wrong with a block, after renewing it if that was requested.
 fn problem(page: &Page, block: &Block, run: &Run) -> Option<String> {
     let printed = run.print();
-    let shown = block.lines[1..].iter().filter(|line| !line.starts_with(MESSAGE));
-    let shown = shown.map(|line| format!("{line}\n")).collect::<String>();
-    let is_current = match run.recording {
-        Some(_) => renewed(&block.lines, &printed) == block.lines,
-        None => shape::matches(&shown, &printed),
-    };
-    if is_current {
+    let lines = renewed(&block.lines, &printed);
+    if lines == block.lines {
         return None;
     }
-    if run.recording.is_some() && is_overwriting() {
-        overwrite(page, block, &renewed(&block.lines, &printed));
+    if is_overwriting() {
+        overwrite(page, block, &lines);
         return None;
     }
-    let position = page.position(block.line);
-    Some(format!("{position} shows\n{shown}\nbut\n{printed}\nSHOWN=overwrite renews what recordings show"))
+    let (position, shown) = (page.position(block.line), block.lines.join("\n"));
+    Some(format!("{position} shows\n{shown}\nbut\n{printed}\nSHOWN=overwrite renews it"))
 }
 
 #[test]
@@ -193,32 +189,4 @@ fn the_shown_recording_is_of_the_shipped_script() {
     let rows = rows(UNPACK);
     let recorded = rows.lines().find_map(|line| line.strip_prefix("-- The sha256sum of the script: "));
     assert_eq!(recorded, sum.split(' ').next(), "{SCRIPT} has changed: renew the documents with scripts/documents.sh");
-}
-
-#[test]
-fn a_renewed_block_keeps_its_command_its_messages_and_what_it_elides() {
-    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-    let whole = lines("$ spawnscope report\nold\nspawnscope: recorded");
-    assert_eq!(renewed(&whole, "new\nlines\n"), lines("$ spawnscope report\nnew\nlines\nspawnscope: recorded"));
-    let part = lines("$ spawnscope report\na\n ...\nc");
-    assert_eq!(renewed(&part, "1\n2\n3\n4\n"), lines("$ spawnscope report\n1\n ...\n4"));
-    assert_eq!(renewed(&part, "1\n"), lines("$ spawnscope report\n ...\n1"));
-}
-
-#[test]
-fn the_comment_of_a_block_says_what_to_run() {
-    let run = Run::requested_by(&commented_block("run on a.sql: report --full")).unwrap();
-    assert_eq!(run.recording.as_deref(), Some("a.sql"));
-    assert_eq!(run.arguments, ["report", "--full"]);
-    let run = Run::requested_by(&commented_block("run")).unwrap();
-    assert_eq!((run.recording, run.arguments), (None, vec!["tree".to_owned()]));
-    assert!(
-        Run::requested_by(&commented_block("table: x86_64")).is_none()
-            && Run::requested_by(&Block::default()).is_none()
-    );
-}
-
-fn commented_block(comment: &str) -> Block {
-    let lines = vec!["$ spawnscope tree".to_owned(), "output".to_owned()];
-    Block { comment: Some(comment.to_owned()), lines, ..Block::default() }
 }

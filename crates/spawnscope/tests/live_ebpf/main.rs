@@ -7,7 +7,6 @@ mod preload;
 #[path = "../support/mod.rs"]
 mod support;
 
-mod advice_patch;
 mod arguments;
 mod attacks;
 mod bash_lines;
@@ -18,7 +17,6 @@ mod daemons;
 mod dash_lines;
 #[cfg(feature = "parquet")]
 mod datasets;
-mod documents;
 mod event_loops;
 mod histories;
 mod identities;
@@ -33,7 +31,6 @@ mod ownership;
 mod peers;
 mod perl_lines;
 mod phases;
-mod printed_commands;
 mod python_lines;
 mod reaping;
 mod refusals;
