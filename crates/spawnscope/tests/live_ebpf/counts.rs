@@ -1,18 +1,13 @@
-//! Exact counts, compared with what the workload did: launches by mechanism, forks without exec,
-//! failed execs, exec chains, many launches.
+//! Exact counts, compared with what the workload did: many launches, forks without exec, 32-bit
+//! system calls.
 
-use std::collections::HashMap;
-use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::support::prelude::*;
-use crate::support::workloads::directory;
 
 const ENOENT: i64 = 2;
-const EACCES: i64 = 13;
-const ENOTDIR: i64 = 20;
 
 #[apply(live_test)]
 fn a_prime_number_of_launches_is_counted_exactly() {
@@ -33,21 +28,6 @@ fn a_prime_number_of_launches_is_counted_exactly() {
     assert!(children.iter().all(|child| child.programs() == ["tiny"] && child.exit_code() == Some(0)));
     let incomplete = children.iter().find(|child| PHASES.iter().any(|phase| child.phase_ns(phase).is_none()));
     assert_eq!(incomplete.map(|child| child.json()), None, "a phase is unknown");
-}
-
-#[apply(live_test)]
-fn each_mechanism_is_distinguished_and_counted() {
-    let record = Record::new();
-    let truth = Truth::new(&record.run([path("mechanisms"), path("tiny")]).expect_code(0).stdout);
-    let launches = launches(&record.file());
-    let mut counted: HashMap<&str, i64> = HashMap::new();
-    for child in launches.children_of(launches.root()) {
-        *counted.entry(child.mechanism()).or_default() += 1;
-    }
-    for mechanism in ["fork", "vfork", "posix_spawn", "clone", "clone3"] {
-        assert_eq!(counted.remove(mechanism), Some(truth.one(mechanism)), "launches by {mechanism}");
-    }
-    assert!(counted.is_empty(), "unexpected mechanisms: {counted:?}");
 }
 
 /// 32-bit system calls have other numbers and registers. Each child has a failed exec, and the
@@ -96,43 +76,6 @@ fn forks_without_exec_are_counted() {
     let launches = launches(&record.file());
     let interpreter = &launches.root().json()["execs"][0]["interpreter"];
     assert!(interpreter.as_str().is_some_and(|path| path.ends_with("/env")), "{interpreter}");
-}
-
-#[apply(live_test)]
-fn a_path_search_lists_each_directory_and_its_error() {
-    let directories = tempfile::tempdir().expect("a temporary directory");
-    let mut search: Vec<String> = Vec::new();
-    let mut expected: Vec<(String, i64)> = Vec::new();
-    for number in 0..12 {
-        let directory = directories.path().join(format!("dead{number}"));
-        let errno = match number {
-            3 => {
-                fs::write(&directory, "").expect("a file in a directory's place");
-                ENOTDIR
-            }
-            7 => {
-                fs::create_dir(&directory).expect("a directory");
-                fs::write(directory.join("tiny"), "").expect("a file that is not executable");
-                EACCES
-            }
-            _ => ENOENT,
-        };
-        let directory = directory.to_str().expect("UTF-8").to_owned();
-        expected.push((format!("{directory}/tiny"), errno));
-        search.push(directory);
-    }
-    search.push(directory().display().to_string());
-
-    let record = Record::new();
-    let search = format!("PATH={}", search.join(":"));
-    record.run(["/usr/bin/env", search.as_str(), "tiny"]).expect_code(0);
-    let launches = launches(&record.file());
-    assert_eq!(launches.root().failed_execs(), expected);
-    assert_eq!(launches.root().programs(), ["env", "tiny"]);
-    let report = report(&record.file());
-    assert_eq!(report["failed_execs"], 12);
-    assert_eq!(report["path_search"]["misses"], 12);
-    assert_eq!(report["path_search"]["searches"], 1, "one search with twelve misses");
 }
 
 /// Takes about 20 s. The buffer is large, because a debug build decodes several times slower than

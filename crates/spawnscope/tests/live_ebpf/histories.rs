@@ -1,5 +1,5 @@
-//! Process histories that confuse tracers: an exec by a thread that is not the leader, daemons,
-//! processes that outlive the root, reused pids, stops and continues.
+//! Process histories that confuse tracers: daemons, processes that outlive the root, reused pids,
+//! stops and continues.
 
 use std::fs;
 use std::process::Command;
@@ -11,21 +11,6 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::support::prelude::*;
-
-#[apply(live_test)]
-fn an_exec_by_a_thread_that_is_not_the_leader_stays_one_launch() {
-    let record = Record::new();
-    let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
-    let launches = launches(&record.file());
-    assert_eq!(launches.0.len(), 2, "a thread is not a launch");
-    let child = launches.with_pid(truth.one("child"));
-    assert_eq!(child.programs(), ["tiny"]);
-    assert_eq!(child.exit_code(), Some(0));
-    // The end of the old leader is not the end of the process: `run` covers the whole new program.
-    for phase in ["run", "reap"] {
-        assert!(child.phase_ns(phase).is_some(), "{phase}: {child}");
-    }
-}
 
 #[apply(live_test)]
 fn a_daemon_is_a_child_of_its_launcher() {

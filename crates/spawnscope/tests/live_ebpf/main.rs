@@ -11,6 +11,7 @@ mod arguments;
 mod attacks;
 mod bash_lines;
 mod causes;
+mod collected;
 mod commands;
 mod counts;
 mod daemons;

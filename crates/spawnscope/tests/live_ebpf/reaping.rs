@@ -1,7 +1,19 @@
 //! When a process is reaped, and by which process: wait calls of every kind, children of another
 //! process, and children that are never reaped.
 
+use crate::support::phases::{assert_only_this_phase_grows, assert_phase_grows, words};
 use crate::support::prelude::*;
+
+#[apply(live_test)]
+fn reap_grows_when_the_parent_waits_late() {
+    assert_phase_grows("reap");
+}
+
+#[apply(live_test)]
+fn a_wait_with_wnowait_does_not_reap() {
+    let [base, long] = ["base", "long"].map(|amount| words(&["long_reap"], &[amount, "look"]));
+    assert_only_this_phase_grows(&[], "reap", &base, &long);
+}
 
 #[apply(live_test)]
 fn every_way_to_reap_is_seen_when_it_happens() {

@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 
-use crate::support::inherited::assert_a_recorded_command_inherits_the_same;
-use crate::support::job_control::assert_a_shell_sees_stops_of_a_recorded_command;
 use crate::support::recording::{launches, read, report};
 use crate::support::run::{Record, Running, await_some, run};
 use crate::support::workloads::build_go;
@@ -229,16 +227,4 @@ fn after_the_duration_the_command_continues_untraced() {
     let finished = record.run(["sh", "-c", script]).expect_code(3);
     assert_eq!(finished.output(), "1\n");
     assert_eq!(report(&record.file())["ended"], "duration");
-}
-
-#[apply(live_test)]
-#[needs(Cc)]
-fn a_recorded_command_inherits_what_it_would_inherit_without_a_recorder() {
-    assert_a_recorded_command_inherits_the_same();
-}
-
-#[apply(live_test)]
-#[needs(Pty)]
-fn a_shell_sees_that_the_recorded_command_has_stopped() {
-    assert_a_shell_sees_stops_of_a_recorded_command("ptrace");
 }

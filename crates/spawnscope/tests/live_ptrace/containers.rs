@@ -37,6 +37,7 @@ fn assert_records_by_ptrace(is_ordinary: bool, launchers: &[&str]) {
     let collector = "collecting with ptrace: savings are less certain";
     let line = finished.expect_code(4).message();
     assert_contains(&line, [collector, "eBPF needs ", "recorded 3 launches"]);
+    assert!(!line.contains("replay error"), "{line}");
     let all = launches(&directory);
     for command in ["ls", "wc"] {
         let launch = all.only(|launch| launch.command() == command);
@@ -52,6 +53,8 @@ fn docker() -> String {
 }
 
 live_test! {
+    #[needs(Setpriv)]
+    fn an_ordinary_user_records_by_ptrace = assert_records_by_ptrace(true, &[]);
     #[needs(Setpriv, Cc)]
     fn under_dockers_default_rules_an_ordinary_user_records_by_ptrace = assert_records_by_ptrace(true, &[&docker()]);
     #[needs(Cc)]

@@ -6,17 +6,20 @@
 mod support;
 
 mod behaviour;
+// Tests of the eBPF collector, too.
+#[path = "../live_ebpf/collected.rs"]
+mod collected;
 mod compared;
 mod containers;
-// Tests of the eBPF collector, too, because both collectors read interpreters by the same code.
-// They differ only in when the setup of a forked dash ends.
+// Both collectors read interpreters by the same code. They differ only in when the setup of a
+// forked dash ends.
 #[path = "../live_ebpf/dash_lines.rs"]
 #[expect(dead_code, reason = "the shells of other Debian releases are tested with eBPF only")]
 mod dash_lines;
 mod first_advice;
 mod mcp;
+#[path = "../live_ebpf/phases.rs"]
 mod phases;
-#[path = "../support/predicted.rs"]
 mod predicted;
 mod recorded;
 mod sandboxes;

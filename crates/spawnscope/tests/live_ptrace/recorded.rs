@@ -5,7 +5,6 @@ use crate::support::chains::labelled_chains;
 use crate::support::launches::{Launch, Launches};
 use crate::support::recording::{contains, launches, report};
 use crate::support::run::{Record, run};
-use crate::support::workloads::{Truth, path};
 use crate::support::{apply, live_test};
 
 /// Returns what all runs have in common: the properties of a launch that do not vary, followed by
@@ -88,17 +87,6 @@ for i in 1 2; do /bin/true \"loop$i\"; done
 }
 
 #[apply(live_test)]
-fn failed_execs_of_env_are_recorded() {
-    let record = Record::new();
-    let script = "PATH=/nonexistent:/usr/bin /usr/bin/env true; :";
-    record.run(["sh", "-c", script]).expect_code(0);
-    let all = launches(&record.file());
-    let child = all.only(|launch| launch.command() == "true");
-    assert_eq!(child.programs(), ["env", "true"]);
-    assert_eq!(child.failed_execs(), [("/nonexistent/true".to_owned(), 2)]);
-}
-
-#[apply(live_test)]
 #[needs(Python)]
 fn failed_execs_of_a_new_process_are_recorded() {
     let record = Record::new();
@@ -107,29 +95,6 @@ fn failed_execs_of_a_new_process_are_recorded() {
     let all = launches(&record.file());
     let child = all.only(|launch| launch.command() == "true");
     assert_eq!(child.failed_execs(), [("/nonexistent/true".to_owned(), 2)]);
-}
-
-#[apply(live_test)]
-#[needs(Cc)]
-fn every_mechanism_is_counted() {
-    let record = Record::new();
-    let truth = Truth::new(&record.run([path("mechanisms"), path("tiny")]).expect_code(0).stdout);
-    let all = launches(&record.file());
-    for mechanism in ["fork", "vfork", "posix_spawn", "clone", "clone3"] {
-        let recorded = all.all(|launch| launch.json()["mechanism"] == mechanism).len();
-        assert_eq!(i64::try_from(recorded), Ok(truth.one(mechanism)), "{mechanism}");
-    }
-}
-
-#[apply(live_test)]
-#[needs(Cc)]
-fn an_exec_by_a_later_thread_belongs_to_the_process() {
-    let record = Record::new();
-    let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
-    let all = launches(&record.file());
-    let child = all.with_pid(truth.one("child"));
-    assert_eq!(child.programs(), ["tiny"]);
-    assert!(child.exit_code().is_some());
 }
 
 #[apply(live_test)]

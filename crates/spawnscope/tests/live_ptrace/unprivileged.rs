@@ -1,21 +1,11 @@
-//! `record` as an ordinary user: without options it falls back to ptrace and says so, and
-//! set-user-id programs keep their privilege.
+//! `record` as an ordinary user: what needs eBPF is refused, and set-user-id programs keep their
+//! privilege. `containers.rs` tests that other recordings are made by ptrace.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::support::run::{PublicDirectory, as_nobody, run};
 use crate::support::{apply, live_test};
-
-#[apply(live_test)]
-#[needs(Setpriv)]
-fn record_needs_no_privilege_and_says_what_is_unknown() {
-    let public = PublicDirectory::new();
-    let finished = public.run(&[], &["record", "--", "sh", "-c", "ls / | wc -l; exit 4"]).expect_code(4);
-    let errors = finished.errors();
-    finished.expect_errors(["collecting with ptrace: ", "sudo", "recorded 3 launches"]);
-    assert!(!errors.contains("replay error"), "{errors}");
-}
 
 #[apply(live_test)]
 #[needs(Setpriv)]

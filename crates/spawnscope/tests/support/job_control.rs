@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::pty::Session;
-use super::run::{Record, SPAWNSCOPE};
+use super::run::SPAWNSCOPE;
 
 /// Checks that a shell sees that the command has stopped, as it sees it without spawnscope, and
 /// that the shell's `fg` continues the command.
@@ -16,12 +16,4 @@ pub fn assert_a_shell_sees_stops_through(verb: &[&str]) {
     session.await_output(b"continued");
     session.await_output(b"ended 7");
     session.finish();
-}
-
-/// The same for `record` with a collector.
-pub fn assert_a_shell_sees_stops_of_a_recorded_command(collector: &str) {
-    let record = Record::new();
-    let file = record.file();
-    let output = file.to_str().expect("UTF-8");
-    assert_a_shell_sees_stops_through(&["record", "-q", "--collector", collector, "-o", output]);
 }

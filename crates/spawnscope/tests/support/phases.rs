@@ -76,12 +76,8 @@ impl Measurement {
 /// Records the workload that lengthens this phase.
 #[track_caller]
 pub fn assert_phase_grows(phase: &str) {
-    assert_phase_grows_with(&[], phase);
-}
-
-/// Like `assert_phase_grows`, with these flags of `record`.
-#[track_caller]
-pub fn assert_phase_grows_with(flags: &[&str], phase: &str) {
+    // Only then does ptrace know this phase.
+    let flags: &[&str] = if uses_ptrace() && phase == "create" { &["--launcher-calls"] } else { &[] };
     let mount_point = tempfile::tempdir().expect("a temporary directory");
     let megabytes = limited_megabytes(if phase == "create" { 2048 } else { 1024 });
     let [base, long] = ["base", "long"].map(|amount| match phase {

@@ -7,10 +7,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::recording::{read, report};
-use crate::support::run::{COLLECTOR, Record};
-use crate::support::texts::unwrapped;
-use crate::support::{apply, live_test};
+use crate::support::live_test;
+use crate::support::recording::read;
+use crate::support::run::Record;
 
 /// Two runs of one command on a busy machine may differ by this share of the wall.
 const RUN_DIFFERENCE: f64 = 0.15;
@@ -70,20 +69,15 @@ live_test! {
         assert_intervals_contain_predictions(&SLEEP);
 }
 
-/// Returns the collector that the tests are about.
-fn collector() -> &'static str {
-    COLLECTOR.get().expect("the main function names the collector")
-}
-
-/// Checks that the interval of each saving from a recording by the collector contains the saving
-/// from a recording by eBPF.
+/// Checks that the interval of each saving from a recording by ptrace contains the saving from a
+/// recording by eBPF.
 fn assert_intervals_contain_predictions(workload: &Workload) {
     best_of_three(|| {
-        let [exact, partial] = ["ebpf", collector()].map(|collector| record_workload(collector, workload));
+        let [exact, partial] = ["ebpf", "ptrace"].map(|collector| record_workload(collector, workload));
         for change in workload.changes {
             let exact = predict(&exact.file(), change);
             let partial = predict(&partial.file(), change);
-            assert_eq!(partial["collector"], collector());
+            assert_eq!(partial["collector"], "ptrace");
             assert!(exact["unknown_waits"].is_null() && partial["unknown_waits"].is_object(), "{partial}");
             let [expected, ..] = shares(&exact);
             let [_, low, high] = shares(&partial);
@@ -118,29 +112,4 @@ fn shares(prediction: &Value) -> [f64; 3] {
     let [unrecorded, savings @ ..] = ["unrecorded_ns", "saving_ns", "saving_low_ns", "saving_high_ns"]
         .map(|key| prediction[key].as_f64().expect("a number"));
     savings.map(|saving| saving / unrecorded)
-}
-
-/// The critical path is reconstructed, because wakers are not recorded.
-#[apply(live_test)]
-fn a_report_has_a_critical_path_and_says_that_it_is_reconstructed() {
-    let record = record_workload(collector(), &LOOP);
-    let report = report(&record.file());
-    assert_eq!(report["collector"], collector());
-    assert_eq!(report["waits_reconstructed"], true);
-    assert!(report["critical_tax_ns"].as_u64() > Some(0), "{report}");
-    let culprits = report["depends_on"].as_array().expect("an array");
-    assert!(culprits.iter().any(|each| each["command"] == "sh"), "{report}");
-    let text = unwrapped(&read(&["report", "--full"], &record.file()).output());
-    let reason = format!("{} does not record what ends a wait", collector());
-    assert!(text.contains(&reason), "{text}");
-}
-
-/// It is proved that the shell waits for each child of the loop, so part of the saving is certain.
-#[apply(live_test)]
-fn part_of_the_saving_in_a_loop_is_certain() {
-    best_of_three(|| {
-        let record = record_workload(collector(), &LOOP);
-        let [expected, low, _] = shares(&predict(&record.file(), &["--remove", "sh"]));
-        ok_if(expected > 0.5 && low > 0.1, || format!("{expected}, at least {low}"))
-    });
 }
