@@ -1,11 +1,9 @@
 //! The lines of bash scripts that request launches: each way in which bash forks, with the call
 //! chain that the launches must have.
 
-use std::fs;
-
 use crate::support::chains::{
-    EVALUATIONS, FORKS, FUNCTIONS, IN_EVALUATIONS, IN_FORKS, IN_FUNCTIONS, LIBRARY, NOT_LAUNCHED, Shell,
-    assert_recursion_is_truncated, chain_of, labelled_chains,
+    EVALUATIONS, FORKS, FUNCTIONS, IN_EVALUATIONS, IN_FORKS, IN_FUNCTIONS, LIBRARY, NOT_LAUNCHED, Shell, assert_chains,
+    assert_recursion_is_truncated, labelled_chains, write_files,
 };
 use crate::support::prelude::*;
 
@@ -74,10 +72,9 @@ f
     shell.expect(script, &[], &truth);
 
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let main = directory.path().join("main.sh");
-    fs::write(&main, "\n:\n:; echo x | while read -r a; do\n  :\ndone\n\n:").expect("a script");
+    write_files(directory.path(), &[("main.sh", "\n:\n:; echo x | while read -r a; do\n  :\ndone\n\n:")]);
     let record = Record::new();
-    shell.record(&record, &[main]).expect_code(0);
+    shell.record(&record, &[directory.path().join("main.sh")]).expect_code(0);
     // A shell with its own root directory is launched by another program; only launches by main.sh
     // count.
     let chains = labelled_chains(&record.file()).into_iter().map(|(_, chain)| chain);
@@ -151,7 +148,6 @@ fn counts_from_one(shell: &Shell) -> bool {
 /// Functions that evaluated text defines have no lines, because the text is in no file.
 fn startup_file(shell: &Shell) {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let tiny = word("tiny");
     let startup = "\
 @t top
 
@@ -176,13 +172,11 @@ eval $'\\n\\n@t late_evaluated'$1
 @t late$1
 f 5$1
 ";
-    for (name, text) in [("startup", startup), ("library.sh", library), ("late.sh", late)] {
-        fs::write(directory.path().join(name), text.replace("@t", &tiny)).expect("a script");
-    }
+    write_files(directory.path(), &[("startup", startup), ("library.sh", library), ("late.sh", late)]);
     let record = Record::new();
     let file = directory.path().join("startup");
     let late = directory.path().join("late.sh").display().to_string();
-    let given = format!("{tiny} given; f 4; . {late} 1\n\nh() {{\n . {late} 2\n}}; h");
+    let given = format!("{} given; f 4; . {late} 1\n\nh() {{\n . {late} 2\n}}; h", word("tiny"));
     let arguments = ["--rcfile".as_ref(), file.as_os_str(), "-ic".as_ref(), given.as_ref()];
     shell.record(&record, &arguments).expect_code(0);
     let chains = labelled_chains(&record.file());
@@ -207,7 +201,5 @@ f 5$1
         ("late_evaluated2", "late.sh:1 < ?:? h"),
         ("in_f52", "startup:? f < late.sh:4 < ?:? h"),
     ];
-    for (label, chain) in truth {
-        assert_eq!(chain_of(&chains, label), chain, "of {label}");
-    }
+    assert_chains(&chains, &truth);
 }

@@ -2,10 +2,8 @@
 //! each with its expected call site.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
 
-use crate::support::chains::{Shell, chain_of, labelled_chains};
+use crate::support::chains::{Shell, assert_chains, chain_of, labelled_chains, write_files};
 use crate::support::prelude::*;
 
 live_test! {
@@ -200,20 +198,13 @@ fn jobs(make: &Shell) {
 #[track_caller]
 fn expect(make: &Shell, files: &[(&str, &str)], arguments: &[&str], truth: &[(&str, &str)]) -> Vec<(String, String)> {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let tiny = word("tiny");
-    for (name, text) in files {
-        let file = directory.path().join(name);
-        fs::create_dir_all(file.parent().unwrap_or(Path::new("/"))).expect("a directory");
-        fs::write(file, text.replace("@t", &tiny)).expect("a makefile");
-    }
+    write_files(directory.path(), files);
     let record = Record::new();
     let directory = directory.path().display().to_string();
-    let given = arguments.iter().map(|word| word.replace("@t", &tiny));
-    let words: Vec<String> = ["-C", &directory].map(str::to_owned).into_iter().chain(given).collect();
-    make.record(&record, &words).expect_code(0);
+    let words = [&["-C", &directory], arguments].concat();
+    make.record(&record, &words.into_iter().map(|text| text.replace("@t", &word("tiny"))).collect::<Vec<_>>())
+        .expect_code(0);
     let chains = labelled_chains(&record.file());
-    for (label, call_site) in truth {
-        assert_eq!(chain_of(&chains, label), *call_site, "of {label}");
-    }
+    assert_chains(&chains, truth);
     chains
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::setup_and_loader::exec_with_search_path;
 use crate::support::prelude::*;
 
 /// The largest permitted time between the loader's last system call and the first constructor.
@@ -72,9 +73,10 @@ fn the_search_of_musls_loader_grows_with_the_number_of_directories() {
     let libraries = libraries.iter().zip(&flags);
     let libraries: Vec<(&str, &str, &[&str])> = libraries.map(|(name, flag)| (*name, "library.c", &flag[..])).collect();
     let built = compile("musl-gcc", &libraries, "needs_libraries.c");
+    let [directory, program] = [built.path(), &built.path().join("program")].map(|path| path.display().to_string());
     for directories in [0, 300] {
         let missing = "/no/such/directory:".repeat(directories);
-        let exec = exec_with_search_path(built.path(), &format!("{missing}{}", built.path().display()), 0);
+        let exec = exec_with_search_path(&program, &(missing + &directory), 0);
         // The C library is the loader itself.
         assert_eq!(exec["load_opens"], 3, "{exec}");
         assert_eq!(exec["load_failed_opens"], 3 * directories, "{exec}");
@@ -82,18 +84,6 @@ fn the_search_of_musls_loader_grows_with_the_number_of_directories() {
     }
     // Without LD_LIBRARY_PATH, musl's loader opens its list of directories, which does not count as
     // a library.
-    let exec = exec_with_search_path(built.path(), "", 127);
+    let exec = exec_with_search_path(&program, "", 127);
     assert_eq!(exec["load_opens"], 0, "{exec}");
-}
-
-/// Runs the program with this search path, and returns its exec. The program must exit with `code`.
-fn exec_with_search_path(built: &Path, search: &str, code: i32) -> Value {
-    let record = Record::new();
-    let program = built.join("program");
-    let setting = format!("LD_LIBRARY_PATH={search}");
-    let words = ["/usr/bin/env".as_ref(), setting.as_ref(), program.as_os_str()];
-    record.run(words).expect_code(code);
-    let launches = launches(&record.file());
-    let execs = launches.root().json()["execs"].as_array().expect("execs").clone();
-    execs.last().expect("an exec").clone()
 }

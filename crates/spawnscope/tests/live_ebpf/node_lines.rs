@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::support::chains::{chain_of, labelled_chains};
+use crate::support::chains::{chain_of, labelled_chains, write_files};
 use crate::support::prelude::*;
 
 const NODE: &str = "/usr/bin/node";
@@ -90,10 +90,8 @@ console.log(process.execArgv.length, process.env.OWN);
 process.exitCode = 3;
 ";
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let file = directory.path().join("main.js");
-    fs::write(&file, script).expect("a script");
-    let own = directory.path().join("own.js");
-    fs::write(&own, "process.env.OWN = 'loaded';\n").expect("a script");
+    write_files(directory.path(), &[("main.js", script), ("own.js", "process.env.OWN = 'loaded';\n")]);
+    let [file, own] = ["main.js", "own.js"].map(|name| directory.path().join(name));
     let options = format!("--require={}", own.display());
     let alone = run(Command::new(NODE).arg(&file).env("NODE_OPTIONS", &options));
     let record = Record::new().flags(&["--node-lines", "--quiet"]);
@@ -111,8 +109,8 @@ process.exitCode = 3;
 fn without_the_option_node_gets_no_hook_and_no_file_remains() {
     let script = "require('child_process').spawnSync('@t', [String(process.env.NODE_OPTIONS)]);\n";
     let directory = tempfile::tempdir().expect("a temporary directory");
+    write_files(directory.path(), &[("main.js", script)]);
     let file = directory.path().join("main.js");
-    fs::write(&file, script.replace("@t", &word("tiny"))).expect("a script");
     let [without_option, with_option] = [&[][..], &["--node-lines"]].map(|flags| {
         let record = Record::new().flags(flags);
         let mut command = record.command([NODE.as_ref(), file.as_os_str()]);
@@ -134,12 +132,7 @@ fn without_the_option_node_gets_no_hook_and_no_file_remains() {
 /// chains of the launches.
 fn record(files: &[(&str, &str)], main: &str) -> Vec<(String, String)> {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let tiny = word("tiny");
-    for (name, text) in files {
-        let file = directory.path().join(name);
-        fs::create_dir_all(file.parent().unwrap_or(directory.path())).expect("a directory");
-        fs::write(file, text.replace("@t", &tiny)).expect("a program");
-    }
+    write_files(directory.path(), files);
     let record = Record::new().flags(&["--node-lines"]);
     let main = directory.path().join(main);
     record.run([NODE.as_ref(), main.as_os_str()]).expect_code(0);

@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,6 +13,7 @@ use spawnscope::analyze::Forest;
 use spawnscope::event::Language;
 use spawnscope::record::RecordingFile;
 
+use crate::support::chains::Shell;
 use crate::support::prelude::*;
 use crate::support::pythons::{Python, all_interpreters, interpreters, suite_interpreters};
 use crate::support::workloads;
@@ -347,9 +347,8 @@ fn record_with_changed_python(from: &[u8], to: &[u8]) -> Chains {
     for at in offsets {
         bytes[at..at + to.len()].copy_from_slice(to);
     }
-    fs::write(&copy, bytes).expect("a copy");
-    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).expect("chmod");
-    record_script(&Python::new(&copy, None).expect("an interpreter"))
+    write_program(&copy, bytes);
+    record_script(&Python::new(Shell::installed(&copy)).expect("an interpreter"))
 }
 
 /// Without this symbol, the recorder cannot find the interpreter's frames.

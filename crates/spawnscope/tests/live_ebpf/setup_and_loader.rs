@@ -67,11 +67,10 @@ fn last_exec(file: &Path) -> Value {
     execs.last().expect("an exec").clone()
 }
 
-fn exec_with_search_path(search: &str) -> Value {
+/// Runs a program with this search path, and returns its exec. The program must exit with `code`.
+pub fn exec_with_search_path(program: &str, search: &str, code: i32) -> Value {
     let record = Record::new();
-    let setting = format!("LD_LIBRARY_PATH={search}");
-    let command = ["/usr/bin/env", &setting, &word("needs_libraries")];
-    record.run(command).expect_code(0);
+    record.run(["/usr/bin/env", &format!("LD_LIBRARY_PATH={search}"), program]).expect_code(code);
     last_exec(&record.file())
 }
 
@@ -91,7 +90,7 @@ fn failed_opens(directories: usize) -> i64 {
         fs::create_dir_all(&directory).expect("a directory");
         search += &format!("{}:", directory.display());
     }
-    let exec = exec_with_search_path(&(search + libraries));
+    let exec = exec_with_search_path(&word("needs_libraries"), &(search + libraries), 0);
     assert_eq!(exec["load_opens"], LIBRARIES, "{exec}");
     assert_eq!(exec["load_cache"], true, "for the C library: {exec}");
     exec["load_failed_opens"].as_i64().expect("known, as the opens are")

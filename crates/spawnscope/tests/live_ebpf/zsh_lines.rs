@@ -1,11 +1,9 @@
 //! The lines of zsh scripts that request launches: each way in which zsh forks, with the call chain
 //! that the launches must have.
 
-use std::fs;
-
 use crate::support::chains::{
-    EVALUATIONS, FORKS, FUNCTIONS, IN_EVALUATIONS, IN_FORKS, IN_FUNCTIONS, LIBRARY, NOT_LAUNCHED, Shell,
-    assert_recursion_is_truncated, chain_of, labelled_chains,
+    EVALUATIONS, FORKS, FUNCTIONS, IN_EVALUATIONS, IN_FORKS, IN_FUNCTIONS, LIBRARY, NOT_LAUNCHED, Shell, assert_chains,
+    assert_recursion_is_truncated, labelled_chains, write_files,
 };
 use crate::support::live_test;
 use crate::support::run::Record;
@@ -114,7 +112,6 @@ trap '
 
 fn startup_file(shell: &Shell) {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let tiny = word("tiny");
     let startup = "\
 @t top
 f() {
@@ -127,12 +124,10 @@ precmd() {
   @t at_prompt
 }
 ";
-    for (name, text) in [(".zshrc", startup), ("library.sh", ":\n@t in_library\nf 2\n")] {
-        fs::write(directory.path().join(name), text.replace("@t", &tiny)).expect("a script");
-    }
+    write_files(directory.path(), &[(".zshrc", startup), ("library.sh", ":\n@t in_library\nf 2\n")]);
     let record = Record::new();
-    let starts =
-        format!("ZDOTDIR='{}' \"$0\" --no-globalrcs -ic 'f 3; precmd; {tiny} given'; :", directory.path().display());
+    let (directory, tiny) = (directory.path().display(), word("tiny"));
+    let starts = format!("ZDOTDIR='{directory}' \"$0\" --no-globalrcs -ic 'f 3; precmd; {tiny} given'; :");
     shell.record(&record, &["-fc", &starts]).expect_code(0);
     let chains = labelled_chains(&record.file());
     let truth = [
@@ -146,7 +141,5 @@ precmd() {
         ("at_prompt", ".zshrc:9 precmd"),
         ("given", ""),
     ];
-    for (label, chain) in truth {
-        assert_eq!(chain_of(&chains, label), chain, "of {label}");
-    }
+    assert_chains(&chains, &truth);
 }

@@ -11,7 +11,7 @@ use spawnscope::record::reader::RecordingFile;
 
 use super::roots::Root;
 use super::run::{Finished, Record, run};
-use super::workloads::path;
+use super::workloads::word;
 
 /// Lists the launches of a recording in order: the last argument of each (or the label, such as
 /// `(bash)`, of a fork that executes nothing) and its call chain from the innermost frame outwards,
@@ -41,6 +41,24 @@ pub fn chain_of<'a>(chains: &'a [(String, String)], label: &str) -> &'a str {
     let found: Vec<_> = chains.iter().filter(|(name, _)| name == label).collect();
     assert_eq!(found.len(), 1, "one launch of {label} in {chains:#?}");
     &found[0].1
+}
+
+/// Checks the chains of the launches that have these labels.
+#[track_caller]
+pub fn assert_chains(chains: &[(String, String)], truth: &[(&str, &str)]) {
+    for (label, chain) in truth {
+        assert_eq!(chain_of(chains, label), *chain, "of {label}");
+    }
+}
+
+/// Writes files below a directory. In their texts, `@t` stands for the path of a small program.
+pub fn write_files(directory: &Path, files: &[(&str, &str)]) {
+    let tiny = word("tiny");
+    for (name, text) in files {
+        let file = directory.join(name);
+        fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
+        fs::write(file, text.replace("@t", &tiny)).expect("a file");
+    }
 }
 
 /// The chain of a label that no launch has.
@@ -162,10 +180,12 @@ fn plain_label(after: &str) -> Option<&str> {
     (end > 0 && !label[end..].starts_with(['"', '$'])).then(|| &label[..end])
 }
 
-/// A shell, or a Perl or make, that runs the scripts of a test.
+/// A shell, or another interpreter or make, that runs the scripts of a test.
+#[derive(Clone)]
 pub struct Shell {
     program: PathBuf,
-    root: Option<Root>,
+    /// The root directory in which it is installed and runs; `None` for this machine.
+    pub root: Option<Root>,
 }
 
 impl Shell {
@@ -192,22 +212,18 @@ impl Shell {
         format!("({})", self.program.file_name().unwrap_or_default().display())
     }
 
-    /// Records the shell.
-    pub fn record(&self, record: &Record, arguments: &[impl AsRef<OsStr>]) -> Finished {
+    /// Returns the command that records the shell with these arguments.
+    pub fn recorder(&self, record: &Record, arguments: &[impl AsRef<OsStr>]) -> Command {
         let words = [self.program.as_os_str()].into_iter();
         let words = words.chain(arguments.iter().map(AsRef::as_ref));
         match self.root {
-            Some(root) => run(&mut root.recorder(record, words)),
-            None => record.run(words),
+            Some(root) => root.recorder(record, words),
+            None => record.command(words),
         }
     }
 
-    /// Records a script, in which `@t` is replaced by the path of a small program, and checks the
-    /// chains of the launches whose labels are in `truth`. `other_files` are files that the script
-    /// may read.
-    #[track_caller]
-    pub fn expect(&self, script: &str, other_files: &[(&str, &str)], truth: &[(&str, &str)]) {
-        self.expect_and_list(script, other_files, truth);
+    pub fn record(&self, record: &Record, arguments: &[impl AsRef<OsStr>]) -> Finished {
+        run(&mut self.recorder(record, arguments))
     }
 
     /// Like `expect`, for a script in which each launch with a plain label has the line of that
@@ -223,31 +239,23 @@ impl Shell {
         let expected = truth.iter().copied().filter(|(_, chain)| *chain != NOT_LAUNCHED);
         let all: Vec<(&str, &str)> =
             own.iter().map(|(label, chain)| (*label, chain.as_str())).chain(expected).collect();
-        let chains = self.expect_and_list(script, &[], &all);
+        let chains = self.expect(script, &[], &all);
         for (label, _) in truth.iter().filter(|(_, chain)| *chain == NOT_LAUNCHED) {
             assert!(chains.iter().all(|(launched, _)| launched != label), "{label} in {chains:#?}");
         }
     }
 
-    /// Like `expect`, but also returns the chains of all launches.
+    /// Records a script, in which `@t` stands for the path of a small program, and checks the
+    /// chains of the launches whose labels are in `truth`. `other_files` are files that the script
+    /// may read. Returns the chains of all launches.
     #[track_caller]
-    pub fn expect_and_list(
-        &self,
-        script: &str,
-        other_files: &[(&str, &str)],
-        truth: &[(&str, &str)],
-    ) -> Vec<(String, String)> {
+    pub fn expect(&self, script: &str, other_files: &[(&str, &str)], truth: &[(&str, &str)]) -> Vec<(String, String)> {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let tiny = path("tiny").display().to_string();
-        for (name, text) in other_files.iter().chain(&[("main.sh", script)]) {
-            fs::write(directory.path().join(name), text.replace("@t", &tiny)).expect("a script");
-        }
+        write_files(directory.path(), &[other_files, &[("main.sh", script)]].concat());
         let record = Record::new();
         self.record(&record, &[directory.path().join("main.sh")]).expect_code(0);
         let chains = labelled_chains(&record.file());
-        for (label, chain) in truth {
-            assert_eq!(chain_of(&chains, label), *chain, "of {label} by {self}");
-        }
+        assert_chains(&chains, truth);
         chains
     }
 }

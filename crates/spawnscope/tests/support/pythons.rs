@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::chains::Shell;
 use super::roots::Root;
 use super::run::{Record, run};
 use super::workloads;
@@ -17,32 +18,20 @@ const FIRST_MINOR: u32 = 9;
 /// An interpreter of 3.9 or later.
 #[derive(Clone)]
 pub struct Python {
-    program: PathBuf,
-    /// The root directory in which it is installed and runs; `None` for this machine.
-    root: Option<Root>,
+    shell: Shell,
     pub minor: u32,
 }
 
 impl Python {
-    pub fn new(program: &Path, root: Option<Root>) -> Option<Python> {
-        let words = [program.as_os_str(), "-c".as_ref(), "import sys; print(sys.version_info[1])".as_ref()];
-        let printed = match root {
-            Some(root) => root.run(words),
-            None => run(Command::new(words[0]).args(&words[1..])),
-        };
+    pub fn new(shell: Shell) -> Option<Python> {
+        let printed = shell.run(&["-c", "import sys; print(sys.version_info[1])"]);
         let minor = printed.output().trim().parse().ok().filter(|&minor| minor >= FIRST_MINOR)?;
-        let program = program.to_owned();
-        Some(Python { program, root, minor })
+        Some(Python { shell, minor })
     }
 
     /// Returns the command that records this interpreter with these arguments.
     pub fn recorder(&self, record: &Record, arguments: &[impl AsRef<OsStr>]) -> Command {
-        let words = [self.program.as_os_str()].into_iter();
-        let words = words.chain(arguments.iter().map(AsRef::as_ref));
-        match self.root {
-            Some(root) => root.recorder(record, words),
-            None => record.command(words),
-        }
+        self.shell.recorder(record, arguments)
     }
 
     /// Returns the name of a function as this version reports it: up to 3.10, without its enclosing
@@ -54,15 +43,14 @@ impl Python {
 
     /// Reads a source file of its standard library.
     pub fn source(&self, file: &str) -> String {
-        let directory = self.root.map_or(PathBuf::from("/"), Root::path);
+        let directory = self.shell.root.map_or(PathBuf::from("/"), Root::path);
         fs::read_to_string(directory.join(file.trim_start_matches('/'))).expect("the standard library")
     }
 }
 
 impl std::fmt::Display for Python {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let suite = self.root.map_or("this machine", |root| root.suite);
-        write!(f, "{} (3.{}) of {suite}", self.program.display(), self.minor)
+        write!(f, "{}, 3.{}", self.shell, self.minor)
     }
 }
 
@@ -88,11 +76,11 @@ pub fn suite_interpreters() -> Vec<Python> {
     let found = Root::all().into_iter().flat_map(|root| {
         let programs = root
             .list("usr/bin", |name| name.strip_prefix("python3.").is_some_and(|minor| minor.parse::<u32>().is_ok()));
-        programs.into_iter().map(move |program| Python::new(&program, Some(root)))
+        programs.into_iter().map(move |program| Python::new(Shell::in_root(root, program)))
     });
     // A program that is compiled here needs a newer C library than that of bullseye.
     let with_newer_libc = Root::all().into_iter().filter(|root| root.suite != "bullseye");
-    let linked = with_newer_libc.map(|root| Python::new(&build_linked_with_library_of(root), Some(root)));
+    let linked = with_newer_libc.map(|root| Python::new(Shell::in_root(root, build_linked_with_library_of(root))));
     let found = found.chain(linked);
     found.map(|python| python.expect("an interpreter of 3.9 or later")).collect()
 }
@@ -122,7 +110,7 @@ pub fn all_interpreters() -> Vec<Python> {
         .chain(std::env::split_paths(&listed_paths))
         .filter_map(|path| path.canonicalize().ok())
         .filter(|path| is_elf(path) && seen.insert(path.clone()))
-        .filter_map(|path| Python::new(&path, None))
+        .filter_map(|path| Python::new(Shell::installed(path)))
         .collect()
 }
 
