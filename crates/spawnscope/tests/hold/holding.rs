@@ -33,6 +33,15 @@ pub fn hold(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> (Running,
     (running, pid)
 }
 
+/// Runs `hold` without a terminal, and continues the process that it holds. Returns the arguments
+/// of that process.
+pub fn hold_and_continue(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> (String, Finished) {
+    let (running, pid) = hold(arguments);
+    let held = self::arguments(pid);
+    send(pid, Signal::SIGCONT);
+    (held, running.finish())
+}
+
 /// Waits until a process is held, and returns it. It must be stopped and not traced.
 #[track_caller]
 pub fn await_held(running: &Running) -> Pid {

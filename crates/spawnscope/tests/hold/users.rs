@@ -5,26 +5,22 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use nix::sys::signal::Signal;
-use tempfile::TempDir;
 
 use super::holding::{await_held, send};
 use crate::support::prelude::*;
 use crate::support::run::copy_program;
 
-/// Creates a directory for all users, with copies of spawnscope and of `tiny`. The latter is named
-/// `own` and has this mode.
-fn public_directory(mode: u32) -> TempDir {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let [spawnscope, own] = ["spawnscope", "own"].map(|name| directory.path().join(name));
-    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
-    copy_program(SPAWNSCOPE.as_ref(), &spawnscope);
-    copy_program(path("tiny").as_ref(), &own);
+/// Creates a directory for all users with a copy of `tiny`, which is named `own` and has this mode.
+fn public_directory(mode: u32) -> PublicDirectory {
+    let directory = PublicDirectory::new();
+    let own = directory.path().join("own");
+    copy_program(&path("tiny"), &own);
     fs::set_permissions(own, fs::Permissions::from_mode(mode)).expect("chmod");
     directory
 }
 
 /// Starts `hold` as an unprivileged user in that directory.
-fn hold(directory: &TempDir, arguments: &[&str]) -> Running {
+fn hold(directory: &PublicDirectory, arguments: &[&str]) -> Running {
     let mut command = as_nobody();
     command.args(["setsid", "./spawnscope", "hold"]).args(arguments);
     Running::start(command.current_dir(directory.path()).stdin(std::process::Stdio::null()))
