@@ -95,6 +95,12 @@ impl Setting {
         self.variables.insert(name.to_owned(), value.to_owned());
         self
     }
+
+    /// Like `with`, for `NAME=VALUE`.
+    pub fn with_variable(self, variable: &str) -> Setting {
+        let (name, value) = variable.split_once('=').expect("a variable");
+        self.with(name, value)
+    }
 }
 
 impl Directory {
