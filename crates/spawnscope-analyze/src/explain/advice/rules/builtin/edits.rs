@@ -134,7 +134,7 @@ mod tests {
     /// The code that the rules compute from the arguments.
     #[test]
     fn computed_code_does_what_the_programs_do() {
-        let calls: [(&str, &[&str]); 23] = [
+        let calls: [(&str, &[&str]); 26] = [
             ("cut", &["-d ", "-f3"]),
             ("cut", &["-d ", "-f1"]),
             ("cut", &["-d=", "-f2"]),
@@ -153,6 +153,9 @@ mod tests {
             ("sed", &["s/[a=]*//"]),
             ("sed", &["s/[0-9]/#/g"]),
             ("sed", &["s/^[^0-9]*//"]),
+            ("sed", &["s/.*[0-9]//"]),
+            ("sed", &["s/[0-9].*$//"]),
+            ("sed", &["s/^[0-9]/+/"]),
             ("cut", &["-d=", "-f", "2-"]),
             ("cut", &["-c2-3"]),
             ("cut", &["-c", "3-"]),

@@ -96,34 +96,13 @@ impl SedCommand {
     fn expansion(&self, has_extensions: bool) -> Option<String> {
         let (is_removal, new) = (self.replacement.is_empty(), &self.replacement);
         let all = if self.is_global { "//" } else { "/" };
-        let text = match &self.pattern {
-            Pattern::Text(text) => text,
+        let (pattern, substituted) = match &self.pattern {
+            Pattern::Text(text) => (escape_pattern(text), escape_substitution_pattern(text)),
+            Pattern::Set { set, at_least: None } => (format!("[{set}]"), format!("[{set}]")),
             Pattern::Set { set, at_least: Some(least) } => {
-                let other = match set.strip_prefix('!') {
-                    Some(set) => format!("[{set}]"),
-                    None => format!("[!{set}]"),
-                };
-                // Without an anchor, the first match is at the beginning of the line, even if it is
-                // empty there.
-                return match (self.starts, self.ends, self.is_global) {
-                    _ if !is_removal => None,
-                    (Some("^"), None, _) => Some(format!("#\"${{{{v}}%%{other}*}}\"")),
-                    (None, None, false) if *least == 0 => Some(format!("#\"${{{{v}}%%{other}*}}\"")),
-                    (None, Some("$"), _) => Some(format!("%\"${{{{v}}##*{other}}}\"")),
-                    (None, None, true) if has_extensions => Some(format!("//[{set}]/")),
-                    _ => None,
-                };
-            }
-            Pattern::Set { set, at_least: None } => {
-                return match (self.starts, self.ends) {
-                    (Some("^"), None) if is_removal => Some(format!("#[{set}]")),
-                    (None, Some("$")) if is_removal => Some(format!("%[{set}]")),
-                    (None, None) if has_extensions => Some(format!("{all}[{set}]/{new}")),
-                    _ => None,
-                };
+                return self.removal_of_all(set, *least, has_extensions).filter(|_| is_removal);
             }
         };
-        let (pattern, substituted) = (escape_pattern(text), escape_substitution_pattern(text));
         // sed removes the longest match, as `%%` and `##` do.
         match (self.starts, self.ends) {
             (Some("^"), None) if is_removal => Some(format!("#{pattern}")),
@@ -133,6 +112,20 @@ impl SedCommand {
             (Some("^"), None) if has_extensions => Some(format!("/#{substituted}/{new}")),
             (None, Some("$")) if has_extensions => Some(format!("/%{substituted}/{new}")),
             (None, None) if has_extensions => Some(format!("{all}{substituted}/{new}")),
+            _ => None,
+        }
+    }
+
+    /// Returns an expansion that removes all characters of a set that follow each other.
+    fn removal_of_all(&self, set: &str, at_least: u8, has_extensions: bool) -> Option<String> {
+        let other = set.strip_prefix('!').map_or_else(|| format!("[!{set}]"), |set| format!("[{set}]"));
+        match (self.starts, self.ends, self.is_global) {
+            (Some("^"), None, _) => Some(format!("#\"${{{{v}}%%{other}*}}\"")),
+            // Without an anchor, the first match is at the beginning of the line, even if it is
+            // empty there.
+            (None, None, false) if at_least == 0 => Some(format!("#\"${{{{v}}%%{other}*}}\"")),
+            (None, Some("$"), _) => Some(format!("%\"${{{{v}}##*{other}}}\"")),
+            (None, None, true) if has_extensions => Some(format!("//[{set}]/")),
             _ => None,
         }
     }
