@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const MODULES: &str = "model waits patterns sites path predict explain compare live";
 
 /// The modules of `advice`, from the lowest to the highest. `mod.rs` itself is above all of them.
-const ADVICE: &str = "tables programs small_work context phrases shared_line functions languages edit selection finding thresholds owner rules edits sites callers advice_list merge";
+const ADVICE: &str = "tables programs small_work context phrases shared_line languages edit selection finding owner rules edits sites advice_list merge";
 
 /// The module path of a file of the crate (`advice/rules/mod.rs` is `advice::rules`), and the text
 /// of the file.

@@ -122,7 +122,7 @@ impl Rejection {
     pub(super) fn of(context: &RuleContext<'_, '_>, critical: &[u64], advice: &Advice) -> Rejection {
         // Advice about sleep loops is always uncertain, because it is unknown what the script polls
         // for. `OffPath` would be wrong: the sleeps are on the critical path, as external waits.
-        if context.may_save([advice.saving[0]; 3]) || advice.finding.rule == rules::sleep_loop::RULE {
+        if context.may_save([advice.saving[0]; 3]) || advice.finding.rule == rules::sleeps::SLEEP_LOOP {
             Rejection::Uncertain
         } else if Rejection::is_off_path(context, critical, &advice.finding.launches) {
             Rejection::OffPath

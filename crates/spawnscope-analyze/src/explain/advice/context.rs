@@ -1,7 +1,9 @@
 //! The input of all rules: the recording with its launches and critical path, and queries that
-//! several rules share.
+//! several rules share. Each finding is replayed, which takes a while for a large recording, so
+//! that rules look only at the groups of launches that took longest.
 
 use std::any::Any;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::explain::advice::programs::is_idempotent;
@@ -17,6 +19,7 @@ use crate::path::critical_path::CriticalPath;
 use crate::patterns::pipeline::is_captured;
 use crate::patterns::queries::{Answer, answer_of, is_git, is_git_reading, reads_repository};
 use crate::predict::whatif::WhatIf;
+use crate::predict::whatif::changes::work;
 use crate::sites::callers::Callers;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Recording;
@@ -34,6 +37,19 @@ const MIN_SAVING_OF_PATTERN: Nanos = Nanos(2_000_000);
 /// A fix whose saving is uncertain is worth a look if at least this share of the wall depends on
 /// its launches.
 pub(super) const DEPENDENT_SHARE: f64 = 0.1;
+
+/// Maximum number of candidates of a rule.
+const MAX_CANDIDATES: usize = 3;
+
+/// The launches of one possible finding.
+pub(super) struct Candidate<'a> {
+    /// The program name that the launches share.
+    pub(super) name: &'a [u8],
+    /// Launch indices, ascending.
+    pub(super) launches: Vec<u32>,
+    /// Upper bound for the saving.
+    pub(super) max_saving: Nanos,
+}
 
 /// The data that rules read.
 #[derive(Clone, Copy)]
@@ -96,6 +112,53 @@ impl<'g, 'a> RuleContext<'g, 'a> {
     pub(super) fn by_program(&self, launches: &[u32]) -> BTreeMap<&'a [u8], Vec<u32>> {
         let plain = launches.iter().filter(|index| self.launch(**index).execs.len() == 1);
         grouped(plain.map(|index| (self.launch(*index).command.name, *index)))
+    }
+
+    /// Returns the groups with at least `MIN_REPETITIONS` launches that took the longest, at most
+    /// `max` of them.
+    pub(super) fn longest_frequent<K>(
+        &self,
+        groups: impl IntoIterator<Item = (K, Vec<u32>)>,
+        max: usize,
+    ) -> impl Iterator<Item = (K, Vec<u32>)> {
+        self.longest(groups.into_iter().filter(|(_, launches)| launches.len() >= MIN_REPETITIONS), max)
+    }
+
+    /// Returns the groups of any size that took the longest, at most `max` of them.
+    pub(super) fn longest<K>(
+        &self,
+        groups: impl IntoIterator<Item = (K, Vec<u32>)>,
+        max: usize,
+    ) -> impl Iterator<Item = (K, Vec<u32>)> {
+        let mut groups: Vec<(K, Vec<u32>)> = groups.into_iter().collect();
+        groups.sort_by_cached_key(|(_, launches)| Reverse(self.spent_on(launches)));
+        groups.into_iter().take(max)
+    }
+
+    /// Returns the candidates of a rule, one per program name, the largest possible saving first.
+    /// `name_and_max_saving` returns `None` for launches that the rule does not apply to.
+    pub(super) fn candidates(
+        &self,
+        name_and_max_saving: impl Fn(u32, &Launch<'a>) -> Option<(&'a [u8], Nanos)>,
+    ) -> Vec<Candidate<'a>> {
+        let by_name = grouped(self.launched().filter_map(|(index, launch)| {
+            let (name, max_saving) = name_and_max_saving(index, launch)?;
+            Some((name, (index, max_saving.0)))
+        }));
+        let candidates = by_name.into_iter().map(|(name, all)| {
+            let (launches, savings): (Vec<u32>, Vec<u64>) = all.into_iter().unzip();
+            Candidate { name, launches, max_saving: Nanos(savings.iter().sum()) }
+        });
+        let mut candidates: Vec<_> = candidates.filter(|candidate| candidate.max_saving > self.min_saving()).collect();
+        candidates.sort_by_key(|candidate| (Reverse(candidate.max_saving), candidate.name));
+        candidates.truncate(MAX_CANDIDATES);
+        candidates
+    }
+
+    /// Returns the work time of a launch: its `run` phase without waits for a CPU. Sleep counts as
+    /// work, since it may be the purpose of the program.
+    pub(super) fn work_time(&self, index: usize) -> Option<Nanos> {
+        work::work_time(self.forest(), self.timelines(), index)
     }
 
     /// Returns the measured wall.
@@ -198,4 +261,17 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         let mut launches = launches.iter().copied();
         launches.find(|index| !self.launch(*index).execs.is_empty())
     }
+}
+
+/// Returns the largest number of spans that overlap. At the same instant, one ends before another
+/// one starts.
+pub(super) fn most_at_once(spans: impl Iterator<Item = (Nanos, Nanos)>) -> usize {
+    let mut changes: Vec<(Nanos, i64)> = spans.flat_map(|(from, to)| [(from, 1), (to, -1)]).collect();
+    changes.sort_unstable();
+    let mut current = 0;
+    let counts = changes.into_iter().map(|(_, change)| {
+        current += change;
+        current
+    });
+    counts.max().unwrap_or_default().max(0) as usize
 }

@@ -10,7 +10,7 @@ use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::joins;
-use crate::explain::advice::rules::{builtin, sleep_loop};
+use crate::explain::advice::rules::{builtin, sleeps};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::model::grouped::grouped;
 use crate::model::launch::{Exec, Launch};
@@ -37,7 +37,7 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
         Some(Change::NoShell) => joined(of_library, python_edits(context, launches)),
         Some(Change::InProcess | Change::Remove) if !of_library.is_empty() => of_library,
         Some(Change::Direct) => package_edits(context, launches),
-        Some(_) if finding.rule == sleep_loop::RULE => shell_edits(context, b"sleep", launches, &Form::Wait),
+        Some(_) if finding.rule == sleeps::SLEEP_LOOP => shell_edits(context, b"sleep", launches, &Form::Wait),
         Some(Change::Batch(_) | Change::InProcess) => match make_edits(context, launches) {
             of_make if of_make.is_empty() => merged(context, launches),
             of_make => of_make,
@@ -54,7 +54,7 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
         _ => finding.edits.clone(),
     };
     let executed = launches.iter().filter(|index| !context.launch(**index).execs.is_empty()).count() as u32;
-    Finding { line: line_of(context, launches), executed, ..finding.edits(edits) }
+    Finding { line: line_of(context, launches), executed, edits, ..finding }
 }
 
 /// Returns the line of a script or makefile that requests most of the launches, as an edit that

@@ -1,18 +1,18 @@
-//! A finding of a rule: launches that cost more than necessary, the evidence, and the fix. Rules
-//! build a finding with methods that add one sentence or line each.
+//! A finding of a rule: launches that cost more than necessary, the evidence, and the fix. What it
+//! says is in `recipes.tsv`, so that the code of a rule has only its conditions and its figures.
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edit::Edit;
 pub(crate) use crate::explain::advice::edit::OneCall;
-use crate::explain::advice::phrases::{INPUTS, OR_ALL};
+use crate::explain::advice::phrases::{INPUTS, OR_ALL, forks, launches, name, time, times};
 use crate::explain::advice::selection::options;
-use crate::explain::advice::tables::recipe;
+use crate::explain::advice::tables::{add_limit, recipe};
+use crate::model::launch::Launch;
+use crate::patterns::runtimes::{Runtime, shell_between};
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
-
-/// Begins a line of a recipe that is a limit.
-const CAVEAT: &str = "caveat: ";
+use spawnscope_data::units;
 
 /// A finding of a rule: launches that cost more than necessary, and a fix.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +57,11 @@ pub struct Finding {
     pub(crate) one_call: Option<OneCall>,
     /// Whether the fix was taken back. Any that is known to be possible, or has edits, is better.
     pub(crate) is_objected: bool,
+    /// Whether the fix may save up to everything that depends on the launches, because the
+    /// recording does not separate their start-up from their work.
+    pub(crate) is_open: bool,
+    /// Time of the launches that the fix keeps, although its change removes them.
+    pub(crate) kept: Nanos,
     /// How much of the wall depends on the launches, as far as that was predicted.
     pub(crate) dependent: Nanos,
 }
@@ -72,20 +77,17 @@ pub enum Basis {
 }
 
 impl Finding {
-    /// Returns a finding whose saving the recording shows.
-    pub(super) fn measured(rule: &'static str, title: impl Into<String>, launches: Vec<u32>) -> Finding {
-        Finding { rule, title: title.into(), launches, ..Finding::default() }
-    }
-
-    /// Returns a finding whose saving a model estimates.
-    pub(super) fn modelled(rule: &'static str, title: impl Into<String>, launches: Vec<u32>) -> Finding {
-        Finding { basis: Basis::Modelled, ..Finding::measured(rule, title, launches) }
-    }
-
-    /// Adds a sentence of evidence.
-    pub(super) fn evidence(mut self, sentence: impl Into<String>) -> Finding {
-        self.evidence.push(sentence.into());
-        self
+    /// Returns the finding that the recipe with its id describes. Its example is the first of the
+    /// launches with an exec.
+    pub(super) fn of(
+        context: &RuleContext<'_, '_>,
+        rule: &'static str,
+        launches: Vec<u32>,
+        cases: &[&str],
+        values: &[(&str, &str)],
+    ) -> Finding {
+        let example = context.example(&launches);
+        Finding { rule, launches, example, ..Finding::default() }.recipe(context, rule, cases, values)
     }
 
     /// Adds any number of sentences of evidence.
@@ -94,10 +96,34 @@ impl Finding {
         self
     }
 
-    /// Sets the example: the arguments of the first affected launch with an exec.
-    pub(super) fn with_example(mut self, context: &RuleContext<'_, '_>) -> Finding {
-        self.example = context.example(&self.launches);
-        self
+    /// Adds the call sites, if they are known: the line that requested most of the launches, and
+    /// that of the example.
+    pub(super) fn with_call_sites(mut self, context: &RuleContext<'_, '_>) -> Finding {
+        let counts = context.sites.count(&self.launches);
+        let [(largest, count), others @ ..] = &counts.largest[..] else { return self };
+        // The text of a line that code of another language passes to a shell.
+        let is_text = largest.file.is_none() && shell_between(context.forest(), self.launches[0]).is_some();
+        if others.is_empty() && (is_text || counts.unknown == 0) {
+            let only = (!is_text).then(|| format!("call site: {}", name(&largest.label())));
+            return self.evidence_lines(only);
+        }
+        let example = context.example_launch(&self.launches).or(self.launches.first().copied());
+        let call_site = example.and_then(|launch| context.sites.call_site_of(launch as usize));
+        let label = call_site.map(|call_site| name(&call_site.label()));
+        if self.example.is_empty() {
+            self.evidence.extend(label.map(|label| format!("call site of the first: {label}")));
+        } else {
+            self.example_call_site = label;
+        }
+        let mut sentence = format!("launched from {} ({})", name(&largest.short_label()), times(*count as usize));
+        let more = others.len() as u64 + counts.other_call_sites;
+        if more > 0 {
+            sentence.extend([" and ", &units::counted(more, "more line", "more lines")]);
+        }
+        if counts.unknown > 0 {
+            sentence.extend(["; the line is unknown for ", &launches(counts.unknown as usize)]);
+        }
+        self.evidence_lines([sentence])
     }
 
     /// Adds any number of lines to the fix.
@@ -106,38 +132,55 @@ impl Finding {
         self
     }
 
-    /// Adds the lines of a recipe to the fix, and its caveats to the limits.
-    pub(super) fn recipe(mut self, key: &str, cases: &[&str], values: &[(&str, &str)]) -> Finding {
-        let is_limit = |line: &mut String| line.starts_with(CAVEAT);
-        let mut lines = recipe(key, cases, values);
-        let limits = lines.extract_if(.., is_limit).map(|line| line[CAVEAT.len()..].to_owned());
-        let limits = Some(self.limits).filter(|limits| !limits.is_empty()).into_iter().chain(limits);
-        self.limits = limits.collect::<Vec<_>>().join("; ");
-        self.fix_lines(lines)
-    }
-
-    /// Sets the edits that apply the fix.
-    pub(super) fn edits(mut self, edits: Vec<Edit>) -> Finding {
-        self.edits = edits;
+    /// Adds what a recipe says in these cases, with these values. The runtime of the parent is
+    /// another case. Other values are the names of the parent and of the program, and how often and
+    /// how long it ran.
+    pub(super) fn recipe(
+        mut self,
+        context: &RuleContext<'_, '_>,
+        key: &str,
+        cases: &[&str],
+        values: &[(&str, &str)],
+    ) -> Finding {
+        let first = self.launches.first().copied();
+        let names = |launch: &Launch<'_>| [launch.birth_command.name, launch.command.name].map(name);
+        let [parent, program] = first.map(|first| names(context.launch(first))).unwrap_or_default();
+        let runtime = first.map_or(String::new(), |first| format!("{:?}", Runtime::of_parent(context.forest(), first)));
+        let count = self.launches.len();
+        let common = [
+            ("parent", parent),
+            ("program", program),
+            ("times", times(count)),
+            ("launches", launches(count)),
+            ("forks", forks(count)),
+            ("spent", time(context.spent_on(&self.launches))),
+        ];
+        let common = common.iter().map(|(name, value)| (*name, &value[..]));
+        let values: Vec<(&str, &str)> = values.iter().copied().chain(common).collect();
+        let said = recipe(key, &[cases, &[&runtime]].concat(), &values);
+        if !said.title.is_empty() {
+            self.title = said.title;
+        }
+        said.properties.iter().for_each(|property| self.declare(property));
+        self.evidence.extend(said.evidence);
+        self.fix.extend(said.fix);
+        add_limit(&mut self.limits, &said.limits);
         self
     }
 
-    /// Declares that the fix is not in the code that requests the launches.
-    pub(super) fn fixed_elsewhere(mut self) -> Finding {
-        self.is_fixed_elsewhere = true;
-        self
-    }
-
-    /// Declares that it is unknown whether the fix is possible.
-    pub(super) fn guessed(mut self) -> Finding {
-        self.is_guess = true;
-        self
-    }
-
-    /// Declares that one call gets everything that several calls got.
-    pub(super) fn one_call(mut self, one_call: OneCall) -> Finding {
-        self.one_call = Some(one_call);
-        self
+    /// Sets a property that a recipe names.
+    fn declare(&mut self, property: &str) {
+        match property {
+            "modelled" => self.basis = Basis::Modelled,
+            "elsewhere" => self.is_fixed_elsewhere = true,
+            "guess" => self.is_guess = true,
+            "open" => self.is_open = true,
+            "one-call" => self.one_call = Some(OneCall::Inputs),
+            "one-call-of-items" => self.one_call = Some(OneCall::Items),
+            "at-most" => self.is_at_most = true,
+            "without-example" => self.example.clear(),
+            _ => debug_assert!(false, "{property}"),
+        }
     }
 
     /// Takes back what the fix says about one call in place of several, for a reason that makes it
@@ -155,12 +198,6 @@ impl Finding {
             self.whatif.clear();
             (self.is_guess, self.is_objected) = (true, true);
         }
-    }
-
-    /// Sets what the fix does not solve, or may break.
-    pub(super) fn limits(mut self, text: impl Into<String>) -> Finding {
-        self.limits = text.into();
-        self
     }
 
     /// Sets the change from which the saving is predicted, and the `option` of `spawnscope whatif`

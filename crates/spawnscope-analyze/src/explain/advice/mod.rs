@@ -4,12 +4,10 @@
 //! makes one piece of advice of all that is about the same cause, and decides which comes first.
 
 mod advice_list;
-mod callers;
 mod context;
 mod edit;
 mod edits;
 mod finding;
-mod functions;
 mod languages;
 mod merge;
 mod owner;
@@ -21,7 +19,6 @@ mod shared_line;
 mod sites;
 mod small_work;
 mod tables;
-mod thresholds;
 
 use std::cmp::Reverse;
 
@@ -37,11 +34,13 @@ pub use owner::{ForeignCode, Owner};
 pub(crate) use rules::builtin::Substitutes;
 #[cfg(fuzzing)]
 pub use rules::builtin::substitute_for_fuzzing;
-pub(crate) use rules::shell_code::prints_constant_code;
+pub(crate) use rules::shims::prints_constant_code;
+pub use rules::tool_calls::fixes;
 use sites::Answer;
 pub(crate) use small_work::SmallWork;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::parallel;
+pub(crate) use tables::{Recipe, recipe};
 
 /// A finding that is not worth fixing is reported only when its launches took more than this share
 /// of the wall.
@@ -155,7 +154,7 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, saving: [Nanos; 3]
         launched: launched(context.forest(), &finding.launches),
         callers: context.sites.count(&finding.launches),
         foreign: foreign_code(context, &finding),
-        finding: edits::add_edits(context, callers::add_evidence(context, finding)),
+        finding: edits::add_edits(context, finding.with_call_sites(context)),
         saving,
         edited_share: 1.0,
         ..Advice::default()

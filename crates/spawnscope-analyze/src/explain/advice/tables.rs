@@ -2,18 +2,61 @@
 
 pub(super) use crate::patterns::words::rows;
 
-/// Returns the lines of a recipe (`recipes.tsv`) that hold in some cases. `values` are put in place
-/// of their names in braces; one that is not empty is a case, too.
-pub(super) fn recipe(key: &str, cases: &[&str], values: &[(&str, &str)]) -> Vec<String> {
+/// What a recipe (`recipes.tsv`) says.
+#[derive(Debug, Default)]
+pub(crate) struct Recipe {
+    /// The problem, or what to change. Empty if the recipe is a part of another one.
+    pub(crate) title: String,
+    /// Words such as `modelled`, as the head of the table explains.
+    pub(crate) properties: Vec<&'static str>,
+    pub(crate) evidence: Vec<String>,
+    pub(crate) fix: Vec<String>,
+    /// What the fix does not solve, or may break, separated by `; `.
+    pub(crate) limits: String,
+}
+
+/// Returns what a recipe says in some cases. `values` are put in place of their names in braces,
+/// the first one of a name; one that is not empty is a case, too.
+pub(crate) fn recipe(key: &str, cases: &[&str], values: &[(&str, &str)]) -> Recipe {
     let is_known =
         |case: &str| cases.contains(&case) || values.iter().any(|(name, value)| *name == case && !value.is_empty());
     let holds = |word: &str| word.strip_prefix('!').map_or_else(|| is_known(word), |not| !is_known(not));
     let is_case = |when: &str| when.is_empty() || when.split(' ').any(|words| words.split('+').all(holds));
-    let filled = |text: &str| {
-        values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
-    };
-    let own = rows(include_str!("recipes.tsv")).filter(|[of, when, _]| *of == key && is_case(when));
-    own.map(|[.., text]| filled(text)).collect()
+    let mut recipe = Recipe::default();
+    for [.., text] in rows(include_str!("recipes.tsv")).filter(|[of, when, _]| *of == key && is_case(when)) {
+        match text.split_once(": ") {
+            Some(("title", title)) => recipe.title = filled(title, values),
+            Some(("is", properties)) => recipe.properties.extend(properties.split(' ')),
+            Some(("seen", sentence)) => recipe.evidence.push(filled(sentence, values)),
+            Some(("caveat", limit)) => add_limit(&mut recipe.limits, &filled(limit, values)),
+            _ => recipe.fix.push(filled(text, values)),
+        }
+    }
+    recipe
+}
+
+/// Returns the name of a case that holds.
+pub(super) fn case(holds: bool, name: &str) -> &str {
+    if holds { name } else { "" }
+}
+
+/// Adds a limit to others.
+pub(super) fn add_limit(limits: &mut String, limit: &str) {
+    let separator = if limits.is_empty() || limit.is_empty() { "" } else { "; " };
+    limits.extend([separator, limit]);
+}
+
+/// Puts values in place of their names. What a value contains stays as it is.
+fn filled(text: &str, values: &[(&str, &str)]) -> String {
+    let (mut filled, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once('{') {
+        filled.push_str(before);
+        let value = after.split_once('}').and_then(|(name, _)| values.iter().find(|(other, _)| *other == name));
+        let (text, length) = value.map_or(("{", 0), |(name, value)| (*value, name.len() + 1));
+        filled.push_str(text);
+        rest = &after[length..];
+    }
+    filled + rest
 }
 
 /// Whether a row covers all options among these arguments. `options` are letters as for getopt: a
@@ -50,13 +93,13 @@ mod tests {
 
     #[test]
     fn a_recipe_has_the_lines_of_its_cases_with_values() {
-        let lines = |cases: &[&str]| recipe("make-recursive", cases, &[]).len();
-        assert_eq!([lines(&["own", ""]), lines(&["own", "idle"]), lines(&["CMake", "idle"])], [5, 7, 3]);
-        let shim = recipe("shims", &["Wrapper"], &[("real", "/opt/tool")]);
-        assert_eq!(shim.len(), 2, "{shim:?}");
-        assert!(shim[0].ends_with("the wrapper adds: /opt/tool"), "{shim:?}");
+        let lines = |cases: &[&str]| recipe("make-recursive", cases, &[]).fix.len();
+        assert_eq!([lines(&["own", ""]), lines(&["own", "idle"]), lines(&["CMake", "idle"])], [4, 6, 2]);
+        let shim = recipe("shims", &["Wrapper"], &[("real", "/opt/{tool}"), ("tool", "x")]);
+        assert!(shim.fix[0].ends_with("the wrapper adds: /opt/{tool}"), "{shim:?}");
+        assert!(shim.limits.starts_with("the caller must then set"), "{shim:?}");
         let of_python = recipe("growing-parent", &["Python"], &[]);
-        assert!(of_python[0].contains("tracemalloc") && of_python.len() == 3, "{of_python:?}");
+        assert!(of_python.fix[0].contains("tracemalloc") && of_python.fix.len() == 2, "{of_python:?}");
     }
 
     /// A recipe whose key is written in another way would be silently empty.
@@ -64,7 +107,7 @@ mod tests {
     fn each_key_of_a_recipe_is_in_the_code() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/explain/advice");
         let mut code = String::new();
-        for part in ["rules", "rules/scanner", "sites/cures"] {
+        for part in ["rules", "sites/cures", "../start_up"] {
             for file in fs::read_dir(directory.join(part)).unwrap().map(|file| file.unwrap().path()) {
                 code.extend(fs::read_to_string(file));
             }

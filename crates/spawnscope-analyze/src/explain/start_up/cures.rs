@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::Spent;
-use crate::explain::advice::prints_constant_code;
+use crate::explain::advice::{Recipe, prints_constant_code, recipe};
 use crate::model::launch::base_name;
 use spawnscope_data::event::Nanos;
 
@@ -20,6 +20,13 @@ pub struct Cure {
     pub edit: Option<(Range<usize>, String)>,
     /// What behaves differently after the change.
     pub limits: String,
+}
+
+impl Cure {
+    /// Returns the cure that a recipe describes.
+    fn of(recipe: Recipe, saving: Nanos, edit: Option<(Range<usize>, String)>) -> Cure {
+        Cure { title: recipe.title, saving, edit, limits: recipe.limits }
+    }
 }
 
 /// Files that also define functions for use by other lines, and the prefix of their names.
@@ -60,11 +67,8 @@ pub fn cures(line: &str, shell: &str, spent: &Spent, root: &Spent) -> Vec<Cure> 
 /// `conda shell.SHELL hook` prints code that conda also installs as a file. The printed code may
 /// also start conda again, to activate `base`; without that, output and file are the same.
 fn conda(line: &str, shell: &str, spent: &Spent, root: &Spent) -> Option<Cure> {
-    const SETTING: &str = "conda config --set auto_activate_base false";
-    let limits = "python and other programs of base are then in PATH only after `conda activate`";
-    let by_hand = |title: String, saving| Cure { title, saving, edit: None, limits: limits.to_owned() };
     if position(line, "eval \"$__conda_setup\"").is_some() {
-        return Some(by_hand(format!("do not activate base at the start: `{SETTING}`"), spent.launched));
+        return Some(Cure::of(recipe("conda-activates", &[], &[]), spent.launched, None));
     }
     let start = line.find("$(").map_or(0, |at| at + "$(".len());
     let words: Vec<&str> = line[start..].split([' ', ')']).filter(|word| !matches!(*word, "" | "eval")).collect();
@@ -73,7 +77,7 @@ fn conda(line: &str, shell: &str, spent: &Spent, root: &Spent) -> Option<Cure> {
     let directory = program.trim_end_matches(['"', '\'']).strip_suffix("conda").filter(|_| is_hook)?;
     let file = if shell == "fish" { "etc/fish/conf.d/conda.fish" } else { "etc/profile.d/conda.sh" };
     if shell == "fish" || calls(root, b"__conda_activate") {
-        return Some(by_hand(format!("`{SETTING}`, then source conda's {file} here"), spent.launched));
+        return Some(Cure::of(recipe("conda-activates", &[], &[("file", file)]), spent.launched, None));
     }
     // If the file is missing, the line fails as if conda were missing.
     let quote = &program[program.trim_end_matches(['"', '\'']).len()..];
@@ -81,12 +85,7 @@ fn conda(line: &str, shell: &str, spent: &Spent, root: &Spent) -> Option<Cure> {
         let end = start + line[start..].find(')')?;
         Some((start..end, format!("< {prefix}{file}{quote}")))
     });
-    Some(Cure {
-        title: format!("read conda's {file}, which has what `conda` prints here"),
-        saving: spent.launched,
-        edit,
-        limits: "the file must be of the same installation; `conda init` may write the line as it was".to_owned(),
-    })
+    Some(Cure::of(recipe("conda-file", &[], &[("file", file)]), spent.launched, edit))
 }
 
 fn calls(spent: &Spent, function: &[u8]) -> bool {
@@ -115,43 +114,16 @@ fn saved_output(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
         false => command.replacen(from, to, 1),
     };
     let saved = STARTED_ONCE.iter().fold(format!("{command} "), once);
-    let edit = (is_constant && plain(command)).then(|| (range, sourced_from(&file, program, saved.trim_end(), shell)));
-    let condition = if is_constant { "" } else { ", if it prints the same each time" };
-    Some(Cure {
-        title: format!("save what `{command}` prints in a file{condition}"),
-        saving: spent.launched,
-        edit,
-        limits: format!(
-            "the file is written again when {name} or its directory is newer than it; delete it if anything else \
-             changes{}",
-            if saved.contains("--no-rehash") { ", and rehash by hand after pip or the like" } else { "" }
-        ),
-    })
-}
-
-/// Returns code that sources a file with the output of a command. The file must also be newer than
-/// the program's directory: a program from a package keeps the time of its build. The file is moved
-/// into its place, because another shell may be about to read it.
-fn sourced_from(file: &str, program: &str, command: &str, shell: &str) -> String {
-    let find = match shell {
-        "bash" => "type -P",
-        "zsh" => "whence -p",
-        _ => "command -v",
-    };
-    if shell == "fish" {
-        return format!(
-            "begin; set -l _saved ~/.cache/{file}; set -l _program (command -s {program}); \
-             test $_saved -nt \"$_program\" -a $_saved -nt (string replace -r '/[^/]*$' '' \"$_program\"); \
-             or begin; mkdir -p ~/.cache; {command} >$_saved.$fish_pid; and mv -f $_saved.$fish_pid $_saved; end; \
-             source $_saved; end"
-        );
-    }
-    format!(
-        "{{ _saved=${{XDG_CACHE_HOME:-$HOME/.cache}}/{file}; _program=$({find} {program}); \
-         [ \"$_saved\" -nt \"$_program\" ] && [ \"$_saved\" -nt \"${{_program%/*}}\" ] || \
-         {{ mkdir -p \"${{_saved%/*}}\"; {command} >|\"$_saved.$$\" && mv -f \"$_saved.$$\" \"$_saved\"; }}; \
-         . \"$_saved\"; unset _saved _program; }}"
-    )
+    let cases =
+        [if is_constant { "" } else { "unknown" }, if saved.contains("--no-rehash") { "rehash" } else { "" }, shell];
+    let values =
+        [("command", command), ("name", &name), ("file", &file), ("program", program), ("saved", saved.trim_end())];
+    let recipe = recipe("start-up-output", &cases, &values);
+    // The file must also be newer than the program's directory: a program from a package keeps the
+    // time of its build. The file is moved into its place, because another shell may be about to
+    // read it.
+    let edit = (is_constant && plain(command)).then(|| (range, recipe.fix.concat()));
+    Some(Cure::of(recipe, spent.launched, edit))
 }
 
 /// Like `evaluated`, for fish: `x init | source`, `source (x init | psub)`.
@@ -197,32 +169,18 @@ fn position(line: &str, begin: &str) -> Option<usize> {
     (starts_command && !line.trim_start().starts_with('#')).then_some(start)
 }
 
-/// Settings of oh-my-zsh: the file whose work they avoid, the line that sets them, the title and
-/// the limits of the cure.
-const SETTINGS: [(&[u8], &str, &str, &str); 2] = [
-    (
-        b"nvm.plugin.zsh",
-        "zstyle ':omz:plugins:nvm' lazy yes",
-        "load nvm only when it is needed",
-        "node, npm and what npm installed exist only in the shell itself until then, not in scripts that it starts",
-    ),
-    (
-        b"compaudit",
-        "ZSH_DISABLE_COMPFIX=true",
-        "do not check the owners of completions",
-        "completions that other users may write are loaded, too",
-    ),
-];
+/// Settings of oh-my-zsh: the file whose work they avoid, and the line that sets them.
+const SETTINGS: [(&str, &str); 2] =
+    [("nvm.plugin.zsh", "zstyle ':omz:plugins:nvm' lazy yes"), ("compaudit", "ZSH_DISABLE_COMPFIX=true")];
 
 /// Sets options of a plugin framework, before the line that loads it.
 fn framework_settings(line: &str, spent: &Spent) -> Vec<Cure> {
     let start = line.len() - line.trim_start().len();
     let is_framework = line.contains("oh-my-zsh.sh") && !line[start..].starts_with('#');
-    let cure = |(file, setting, title, limits): &(&[u8], &str, &str, &str)| Cure {
-        title: (*title).to_owned(),
-        saving: in_file(spent, file),
-        edit: Some((start..start, format!("{setting}\n{}", &line[..start]))),
-        limits: (*limits).to_owned(),
+    let cure = |(file, setting): &(&str, &str)| {
+        let edit = (start..start, format!("{setting}\n{}", &line[..start]));
+        let recipe = recipe("start-up-setting", &[file], &[]);
+        Cure::of(recipe, in_file(spent, file.as_bytes()), Some(edit))
     };
     let cures = SETTINGS.iter().filter(|_| is_framework).map(cure);
     cures.filter(|cure| cure.saving > Nanos(0)).collect()
@@ -237,12 +195,7 @@ fn completion_cache(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
     if !is_command || is_loaded || line[end..].contains("-C") {
         return None;
     }
-    Some(Cure {
-        title: "load completions from their dump without checking it".to_owned(),
-        saving: spent.total(),
-        edit: Some((end..end, " -C".to_owned())),
-        limits: "after new completions were installed, `compinit` must be run once: rm ~/.zcompdump*".to_owned(),
-    })
+    Some(Cure::of(recipe("start-up-dump", &[], &[]), spent.total(), Some((end..end, " -C".to_owned()))))
 }
 
 fn in_file(spent: &Spent, name: &[u8]) -> Nanos {
@@ -256,33 +209,18 @@ fn in_file(spent: &Spent, name: &[u8]) -> Nanos {
 fn loaded_later(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
     let (start, sourced) = sourced(line)?;
     let end = start + line[start..].find(" #").unwrap_or(line.len() - start);
-    let title = format!("load {sourced} only when it is needed");
-    let cure = |text: String, limits: &str| Cure {
-        title: title.clone(),
-        saving: spent.total(),
-        edit: Some((start..end, text)),
-        limits: limits.to_owned(),
-    };
     let file = sourced.trim_matches(['"', '\'']);
-    if let Some((_, commands)) = LAZY.iter().find(|(name, _)| file.ends_with(name)) {
-        let text = functions(commands, sourced);
-        return Some(cure(
-            text,
-            "these commands exist only in the shell itself until then, not in scripts that it starts; nor does what else \
-             the file puts into PATH",
-        ));
-    }
-    if shell == "bash" && file.ends_with("/bash_completion") {
-        let text = format!(
-            "{{ _load_completions() {{ complete -r -D; . {sourced}; return 124; }}; complete -D -F _load_completions; }}"
-        );
-        return Some(cure(
-            text,
-            "the first Tab takes this time; completions that need no command's name are loaded then, and functions for \
-             prompts, such as __git_ps1, are missing until then",
-        ));
-    }
-    None
+    let lazy = LAZY.iter().find(|(name, _)| file.ends_with(name));
+    let (text, defines) = match lazy {
+        Some((_, commands)) => (functions(commands, sourced), "commands"),
+        None if shell == "bash" && file.ends_with("/bash_completion") => {
+            let load = format!("_load_completions() {{ complete -r -D; . {sourced}; return 124; }}");
+            (format!("{{ {load}; complete -D -F _load_completions; }}"), "completions")
+        }
+        None => return None,
+    };
+    let recipe = recipe("start-up-file", &[defines], &[("file", sourced)]);
+    Some(Cure::of(recipe, spent.total(), Some((start..end, text))))
 }
 
 /// Returns the first line that uses a function from the file that `line` sources. If that file were
@@ -317,27 +255,18 @@ fn sourced(line: &str) -> Option<(usize, &str)> {
 fn git_status(line: &str, spent: &Spent) -> Option<Cure> {
     let end = line.find("git status")? + "git status".len();
     let is_told = ["-uno", "--untracked-files", "-u no"].iter().any(|option| line.contains(option));
-    (!is_told && !line.trim_start().starts_with('#')).then(|| Cure {
-        title: "do not let git look for untracked files".to_owned(),
-        saving: spent.launched,
-        edit: Some((end..end, " --untracked-files=no".to_owned())),
-        limits: "files that are not tracked are not shown; `git config core.untrackedCache true` shows them faster"
-            .to_owned(),
-    })
+    let edit = (end..end, " --untracked-files=no".to_owned());
+    (!is_told && !line.trim_start().starts_with('#'))
+        .then(|| Cure::of(recipe("start-up-status", &[], &[]), spent.launched, Some(edit)))
 }
 
 /// Returns the cure for a line that no other cure knows.
 pub(super) fn general(spent: &Spent, at_prompt: bool) -> Cure {
     let is_most = |time: Nanos| time.0 * 2 > spent.total().0;
     let launched = spent.programs.first().filter(|program| is_most(program.time) && !program.name.starts_with(b"("));
-    let name = launched.map(|program| String::from_utf8_lossy(&program.name));
-    let title = match name {
-        Some(name) if at_prompt => format!("start {name} less often: keep its result until the directory changes"),
-        Some(name) => format!("start {name} later, when its result is needed, or in the background"),
-        None if at_prompt => "do this less often: keep its result until the directory changes".to_owned(),
-        None => "do this later, when its result is needed".to_owned(),
-    };
-    Cure { title, saving: spent.total(), edit: None, limits: "an edit by hand".to_owned() }
+    let name = launched.map(|program| String::from_utf8_lossy(&program.name)).unwrap_or_default();
+    let case = if at_prompt { "prompt" } else { "" };
+    Cure::of(recipe("start-up-line", &[case], &[("name", &name)]), spent.total(), None)
 }
 
 #[cfg(test)]

@@ -1,28 +1,19 @@
-//! One file per rule. Each rule finds launches that cost more than necessary, and proposes a fix.
-//! The replay decides later whether the fix saves enough.
+//! Rules, in one file for each kind. Each rule finds launches that cost more than necessary, and
+//! proposes a fix. The replay decides later whether the fix saves enough.
 
-mod bare_forks;
+mod builds;
 pub(super) mod builtin;
-mod close_loop;
-mod growing_parent;
-mod large_parent;
-mod late_reaping;
-mod loader;
-mod make_recursive;
-pub(super) mod needless_shell;
-mod package_scripts;
-mod path_search;
-mod pipelines;
+mod forks;
 mod run_queue;
 mod scanner;
-pub(super) mod shell_code;
-mod shell_line;
-mod shims;
-pub(super) mod sleep_loop;
+mod searches;
+pub(super) mod shell;
+pub(super) mod shims;
+pub(super) mod sleeps;
+pub(super) mod tool_calls;
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
-use crate::explain::tool_calls;
 
 /// A function that returns the findings of one rule.
 pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
@@ -31,22 +22,22 @@ pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 /// because it runs a replay and takes longest.
 pub(super) const ALL: &[(&[&str], Rule)] = &[
     (&["run-queue"], run_queue::find),
-    (&["bare-forks"], bare_forks::find),
+    (&["bare-forks"], shell::bare_forks),
     (&["builtin"], builtin::find),
-    (&["close-loop"], close_loop::find),
-    (&["growing-parent"], growing_parent::find),
-    (&["large-parent", "large-parent-pages"], large_parent::find),
-    (&["late-reaping"], late_reaping::find),
-    (&["loader-search"], loader::find),
-    (&["make-recursive"], make_recursive::find),
-    (&["needless-shell"], needless_shell::find),
-    (&["package-script"], package_scripts::find),
-    (&["path-search"], path_search::find),
-    (&["pipeline"], pipelines::find),
+    (&["close-loop"], forks::with_close_loops),
+    (&["growing-parent"], forks::by_growing_parents),
+    (&["large-parent", "large-parent-pages"], forks::by_large_parents),
+    (&["late-reaping"], sleeps::before_reaping),
+    (&["loader-search"], searches::for_libraries),
+    (&["make-recursive"], builds::sub_makes),
+    (&["needless-shell"], shell::needless),
+    (&["package-script"], builds::package_scripts),
+    (&["path-search"], searches::for_programs),
+    (&["pipeline"], shell::pipelines),
     (&["scanner"], scanner::find),
-    (&["shell-code", "version-manager"], shell_code::find),
-    (&["shell-line"], shell_line::find),
+    (&["shell-code", "version-manager"], shims::printed_code),
+    (&["shell-line"], shell::whole_lines),
     (&["shims"], shims::find),
-    (&[sleep_loop::RULE], sleep_loop::find),
+    (&[sleeps::SLEEP_LOOP], sleeps::in_loops),
     (&["tool-calls"], tool_calls::find),
 ];

@@ -19,19 +19,39 @@ const MIN_THREADS_PER_CPU: f64 = 1.5;
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let charges = &context.path.launches;
     let waited = charges.iter().map(|charges| charges.get(Phase::Queue).0 + charges.run_queue().0);
-    let launches = (0..).zip(waited.clone()).filter(|(_, waited)| *waited > 0).map(|(index, _)| index).collect();
-    let waited = Nanos(waited.sum());
+    let launches: Vec<u32> =
+        (0..).zip(waited.clone()).filter(|(_, waited)| *waited > 0).map(|(index, _)| index).collect();
+    let (waited, threads) = (Nanos(waited.sum()), average_threads(context));
+    let Some(more) = needed_cpus(context, waited, threads) else { return Vec::new() };
+    let (cpus, of_machine) = (context.recording.info.usable_cpus(), context.recording.info.cpus);
+    // The report counts the queue of new processes as launch tax.
+    let queued = Nanos(charges.iter().map(|charges| charges.get(Phase::Queue).0).sum());
+    let values = [
+        ("more", &more.to_string()[..]),
+        ("cpus", &cpus.to_string()),
+        ("machine", &of_machine.to_string()),
+        ("are", if cpus == 1 { "CPU is" } else { "CPUs are" }),
+        ("processes", &units::counted(launches.len() as u64, "process", "processes")),
+        ("waited", &time(waited)),
+        ("share", &units::percent(waited, context.wall())),
+        ("queued", &if queued > Nanos(0) { time(queued) } else { String::new() }),
+        ("threads", &format!("{threads:.1}")),
+    ];
+    let cases = [if cpus < of_machine { "limited" } else { "" }];
+    let finding = Finding::of(context, "run-queue", launches, &cases, &values)
+        .predicted_by(Change::Cpus(more), format!("--cpus={more}"));
+    vec![finding]
+}
+
+/// Returns how many CPUs would save much. `None` if more CPUs would not.
+fn needed_cpus(context: &RuleContext<'_, '_>, waited: Nanos, threads: f64) -> Option<u32> {
+    let (cpus, of_machine) = (context.recording.info.usable_cpus(), context.recording.info.cpus);
     let least = context.share_of_wall(MIN_SHARE).max(Nanos(context.min_saving().0 + 1));
-    let info = &context.recording.info;
-    let (cpus, of_machine) = (info.usable_cpus(), info.cpus);
-    let threads = average_threads(context);
-    if waited < least || threads < MIN_THREADS_PER_CPU * f64::from(cpus) {
-        return Vec::new();
-    }
-    // What other programs take is not for more CPUs to give: the report says that they held them.
     let waits = context.whatif.replay.programs.cpu_waits;
-    if cpus >= of_machine && waits.held_by_others.0 > waits.all.0 / 2 {
-        return Vec::new();
+    // What other programs take is not for more CPUs to give: the report says that they held them.
+    let are_others = cpus >= of_machine && waits.held_by_others.0 > waits.all.0 / 2;
+    if waited < least || threads < MIN_THREADS_PER_CPU * f64::from(cpus) || are_others {
+        return None;
     }
     // A command that may not use all CPUs gets at most those of the machine.
     let twice = cpus.saturating_mul(2);
@@ -39,37 +59,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     // Every wake-up has some latency, so only time that more CPUs would save counts. This replay
     // takes much longer than the checks above.
     let replay = context.whatif.replay;
-    if replay.unchanged.since(replay.with_cpus(more)) < context.share_of_wall(MIN_SHARE) {
-        return Vec::new();
-    }
-    let title = match cpus < of_machine {
-        true => format!("the command may use only {cpus} of {of_machine} CPUs, and needs more"),
-        false => format!("{} oversubscribed", units::counted(u64::from(cpus), "CPU is", "CPUs are")),
-    };
-    let values = [("more", &more.to_string()[..]), ("cpus", &cpus.to_string())];
-    vec![
-        finding(context, title, launches, waited, threads)
-            .recipe("run-queue", &[if cpus < of_machine { "limited" } else { "" }], &values)
-            .predicted_by(Change::Cpus(more), format!("--cpus={more}")),
-    ]
-}
-
-fn finding(context: &RuleContext<'_, '_>, title: String, launches: Vec<u32>, waited: Nanos, threads: f64) -> Finding {
-    // The report counts the queue of new processes as launch tax.
-    let queued = Nanos(context.path.launches.iter().map(|charges| charges.get(Phase::Queue).0).sum());
-    let of_new = (queued > Nanos(0))
-        .then(|| format!("; {} of it before new processes first ran, which counts as start-up", time(queued)));
-    let evidence = format!(
-        "{} on the critical path waited for a CPU, {} in all: {} of the wall time{}",
-        units::counted(launches.len() as u64, "process", "processes"),
-        time(waited),
-        units::percent(waited, context.wall()),
-        of_new.unwrap_or_default(),
-    );
-    Finding::modelled("run-queue", title, launches)
-        .fixed_elsewhere()
-        .evidence(evidence)
-        .evidence(format!("on average {threads:.1} threads were running or runnable"))
+    (replay.unchanged.since(replay.with_cpus(more)) >= context.share_of_wall(MIN_SHARE)).then_some(more)
 }
 
 /// Returns the average number of running and runnable threads.

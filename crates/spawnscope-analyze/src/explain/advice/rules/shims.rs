@@ -1,22 +1,37 @@
 //! Programs that are launched through other programs: `#!/usr/bin/env`, the shims of pyenv, rbenv,
-//! asdf and rustup, and wrapper scripts that only exec or launch the real program.
+//! asdf and rustup, and wrapper scripts that only exec or launch the real program. Commands for a
+//! shell's start-up file that print the same text each time: `npm completion`, `direnv hook bash`,
+//! and calls of version managers, such as `eval "$(pyenv init -)"`, which starts a dozen scripts.
 
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
-use crate::explain::advice::phrases::{self, literal, name, option, quoted, time};
-use crate::explain::advice::thresholds::longest_groups;
+use crate::explain::advice::phrases::{literal, name, option, quoted, time};
 use crate::model::grouped::grouped;
 use crate::model::launch::{Exec, Launch, base_name};
 use crate::model::phases::Phase;
+use crate::patterns::calls::Call;
 use crate::patterns::chains::{
     Link, chain_start, direct_manager_call, is_in_version_manager, is_recursion, is_same_script, is_shell_script,
 };
 use crate::patterns::package_scripts::ScriptCall;
-use crate::patterns::shells::wrapped_child;
+use crate::patterns::shells::{Dialect, is_shell, wrapped_child};
+use crate::patterns::words::Words;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
 const MAX_FINDINGS: usize = 3;
+/// First arguments with which any program prints its completions.
+const COMPLETIONS: [&[u8]; 2] = [b"completion", b"completions"];
+/// Programs that print other code, and their first argument. Programs whose output differs from
+/// shell to shell (`fnm env`), or has the value of PATH (`mise activate`, `opam env`), are not
+/// listed.
+const PRINTERS: Words = Words(
+    "atuin:init brew:shellenv broot:--print-shell-function conda:shell.bash conda:shell.zsh dircolors:-b
+     direnv:hook fzf:--bash fzf:--zsh jump:shell mcfly:init nodenv:init oh-my-posh:init plenv:init
+     pyenv:init pyenv:virtualenv-init rbenv:init starship:init thefuck:--alias zoxide:init",
+);
+/// Commands of version managers whose output a start-up file evaluates.
+const INIT: [&[u8]; 3] = [b"activate", b"init", b"virtualenv-init"];
 
 /// A program that is launched through other programs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,46 +41,31 @@ struct Chain<'a> {
     caller: Option<&'a [u8]>,
     /// The program of the parent. `None` for the recorded command.
     parent: Option<&'a [u8]>,
-    /// The programs in order, the real program last.
+    /// The names of the programs in order, the real program last.
     links: Vec<&'a [u8]>,
     /// Path of the real program.
     real: &'a [u8],
     kind: Link,
 }
 
-impl Chain<'_> {
-    /// Whether the process ran another program before, and the chain is its last command.
-    fn is_last_command(&self) -> bool {
-        self.caller != self.parent
-    }
-}
-
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let launches = (0..).zip(&context.forest().launches).filter(|(_, launch)| launch.is_launch());
     // The user does not maintain the scripts of a version manager.
     let own = launches.filter(|(index, _)| !is_in_version_manager(context.forest(), *index));
+    // The work of a version manager is never needed.
+    let is_frequent = |kind: Link, all: &[u32]| kind == Link::VersionManager || all.len() >= MIN_REPETITIONS;
     let chain = |index| executed_chain(context, index).or_else(|| launched_chain(context, index));
     let chains = grouped(own.filter_map(|(index, _)| Some((chain(index)?, index))))
         .into_iter()
-        .filter(|(chain, all)| is_frequent(chain, all) && does_little(context, chain, all));
-    longest_groups(context, chains, MAX_FINDINGS)
-        .into_iter()
-        .map(|(chain, all)| finding(context, &chain, all))
-        .collect()
-}
-
-/// Whether there are enough launches to report. For a version manager, whose work is never needed,
-/// a single launch is enough.
-fn is_frequent(chain: &Chain<'_>, all: &[u32]) -> bool {
-    chain.kind == Link::VersionManager || all.len() >= MIN_REPETITIONS
+        .filter(|(chain, all)| is_frequent(chain.kind, all) && does_little(context, chain.kind, all));
+    context.longest(chains, MAX_FINDINGS).map(|(chain, all)| finding(context, &chain, all)).collect()
 }
 
 /// Whether a wrapper script does little besides running the real program. A script that does more
 /// is not only a wrapper.
-fn does_little(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: &[u32]) -> bool {
-    chain.kind != Link::Wrapper
-        || sum(all, |index| own_work(context, index))
-            <= sum(all, |index| context.launch(index).tax().unwrap_or_default())
+fn does_little(context: &RuleContext<'_, '_>, kind: Link, all: &[u32]) -> bool {
+    let tax = |index| context.launch(index).tax().unwrap_or_default();
+    kind != Link::Wrapper || sum(all, |index| own_work(context, index)) <= sum(all, tax)
 }
 
 fn sum(all: &[u32], span: impl Fn(u32) -> Nanos) -> Nanos {
@@ -94,7 +94,7 @@ fn executed_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain
     Some(Chain {
         caller: previous.or(parent_of(launch)),
         parent: parent_of(launch),
-        links: launch.execs[start..].iter().map(|exec| base_name(exec.path())).collect(),
+        links: names(&launch.execs[start..].iter().map(Exec::path).collect::<Vec<_>>()),
         real: real.path(),
         kind: kinds?.into_iter().max()?,
     })
@@ -147,89 +147,55 @@ fn launched_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain
     (passes && !is_read && !is_recursion(forest, index, real)).then(|| Chain {
         caller: parent_of(launch),
         parent: parent_of(launch),
-        links: vec![base_name(exec.path()), base_name(real.path())],
+        links: names(&[exec.path(), real.path()]),
         real: real.path(),
         kind: Link::Wrapper,
     })
 }
 
 fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding {
-    let links = named_links(context, chain, all[0]);
-    let real = name(chain.real);
-    let program = chain.links.last().copied().unwrap_or_default();
+    let program = base_name(chain.real);
     // A wrapper that launches the program keeps its own name. One that execs it can be selected by
     // either name.
-    let is_wrapper = chain.kind == Link::Wrapper;
-    let selected = if is_wrapper { chain.links[0] } else { program };
-    let title = title(chain, &links, &name(program), all.len());
+    let selected = if chain.kind == Link::Wrapper { base_name(chain.links[0]) } else { program };
     let option = match chain.parent {
         Some(parent) => option("--direct", selected, parent),
         None => quoted(&format!("--direct={}", literal(selected))),
     };
-    let took = match all.len() {
-        1 => "it takes".to_owned(),
-        count => format!("{} take a total of", phrases::launches(count)),
-    };
-    let spent = time(sum(&all, |index| spent(context, index)));
-    let before = time(sum(&all, |index| before_real(context, index)));
-    let caller = chain.caller.filter(|_| chain.is_last_command());
-    let is_launched = context.launch(all[0]).execs.len() == 1;
-    let kind = format!("{:?}", chain.kind);
-    let in_process = if is_launched { "" } else { " of execs in one process" };
-    Finding::measured("shims", title, all)
-        .fixed_elsewhere()
-        .evidence(format!("the chain{in_process}: {}", links.join(" -> ")))
-        .evidence(format!("{took} {spent}, {before} of it before {real} begins"))
-        .evidence_lines(caller.map(|caller| {
-            format!(
-                "it is the last command of {}, which execs it; the earlier work of that process remains",
-                name(caller)
-            )
-        }))
-        .with_example(context)
-        // A wrapper that execs the program already saves that process.
-        .recipe("shims", &[&kind, if is_launched { "launched" } else { "" }], &[("real", &real)])
-        .predicted_by(Change::Direct, option)
-}
-
-fn title(chain: &Chain<'_>, links: &[String], program: &str, count: usize) -> String {
+    let links: Vec<String> = chain.links.iter().map(|link| name(link)).collect();
     let between = match &links[..links.len() - 1] {
         [link] => link.clone(),
         // Counts execs, not programs, because a file may be executed several times.
         others => format!("{} earlier execs", others.len()),
     };
-    // The command itself is launched once, by the recorder.
-    let launches = chain.caller.map_or_else(
-        || "the recorded command reaches the real".to_owned(),
-        |caller| format!("{} launches", name(caller)),
-    );
-    format!("{launches} {program} through {between}{}", times(chain, count))
+    let caller = chain.caller.map(name).unwrap_or_default();
+    let values = [
+        ("caller", &caller[..]),
+        // The process ran another program before.
+        ("last", if chain.caller == chain.parent { "" } else { &caller }),
+        ("program", &name(program)),
+        ("between", &between),
+        ("links", &links.join(" -> ")),
+        ("took", &time(sum(&all, |index| spent(context, index)))),
+        ("before", &time(sum(&all, |index| before_real(context, index)))),
+        ("real", &name(chain.real)),
+    ];
+    let cases = [
+        &format!("{:?}", chain.kind)[..],
+        if all.len() == 1 { "once" } else { "several" },
+        // A wrapper that execs the program already saves that process.
+        if context.launch(all[0]).execs.len() == 1 { "launched" } else { "" },
+    ];
+    Finding::of(context, "shims", all, &cases, &values).predicted_by(Change::Direct, option)
 }
 
-/// Returns the names of the links. A link with the same name as its neighbour is shown with its
-/// path.
-fn named_links(context: &RuleContext<'_, '_>, chain: &Chain<'_>, example: u32) -> Vec<String> {
-    let execs = chain_execs(context, example);
-    let child = wrapped_child(context.forest(), example).filter(|_| execs.len() == 1);
-    let launched = child.and_then(|child| context.launch(child).execs.last());
-    let paths: Vec<&[u8]> = execs.iter().chain(launched).map(|exec| exec.path()).collect();
-    let links = chain.links.iter().enumerate().map(|(at, link)| {
+/// Returns the names of programs. One with the same name as its neighbour is shown with its path.
+fn names<'a>(paths: &[&'a [u8]]) -> Vec<&'a [u8]> {
+    let is_ambiguous = |at: usize| {
         let neighbours = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
-        let is_ambiguous = neighbours.filter_map(|other| chain.links.get(other)).any(|other| other == link);
-        match paths.get(at) {
-            Some(path) if is_ambiguous => name(path),
-            _ => name(link),
-        }
-    });
-    links.collect()
-}
-
-fn times(chain: &Chain<'_>, count: usize) -> String {
-    match (chain.caller, count) {
-        (None, 1) => String::new(),
-        (_, 1) => " once".to_owned(),
-        _ => format!(" {}", phrases::times(count)),
-    }
+        neighbours.filter_map(|other| paths.get(other)).any(|other| base_name(other) == base_name(paths[at]))
+    };
+    (0..paths.len()).map(|at| if is_ambiguous(at) { paths[at] } else { base_name(paths[at]) }).collect()
 }
 
 /// Returns the time from the first exec of the chain until the exec or the launch of the real
@@ -242,4 +208,52 @@ fn before_real(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
         execs => execs.last().and_then(|exec| exec.enter.get()),
     };
     first.zip(real).map(|(first, real)| real.since(first)).unwrap_or_default()
+}
+
+pub(super) fn printed_code(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let calls = context.grouped_by(|index, launch| {
+        let manager = direct_manager_call(launch).filter(|_| !is_in_version_manager(context.forest(), index));
+        let words = manager.or_else(|| {
+            let call = launch.execs.last().and_then(Call::of)?;
+            let launcher = context.forest().launcher(index as usize)?;
+            let is_printer = prints_constant_code(call.name, &call.arguments) && is_shell(launcher.program_name());
+            is_printer.then(|| [&[call.name], &call.arguments[..]].concat())
+        });
+        Some((launch.birth_command.name, words?))
+    });
+    let calls = context.longest(calls, MAX_FINDINGS);
+    calls.filter_map(|((_, words), all)| constant_code(context, &words, all)).collect()
+}
+
+/// Returns the finding about a call. `None` for commands that change something, such as `pyenv
+/// install`.
+fn constant_code(context: &RuleContext<'_, '_>, words: &[&[u8]], all: Vec<u32>) -> Option<Finding> {
+    let (program, command, call) = (name(words.first()?), *words.get(1)?, name(&words.join(&b' ')));
+    let is_manager = direct_manager_call(context.launch(all[0])).is_some();
+    let is_completion = COMPLETIONS.contains(&command);
+    let is_zsh = Dialect::of_parent(context.forest(), all[0] as usize) == Some(Dialect::Zsh);
+    let prints_code = is_completion || !is_manager || INIT.contains(&command);
+    let (key, case) = match prints_code {
+        true => ("printed-code", if is_completion && !is_zsh { "completion" } else { "" }.to_owned()),
+        false => ("manager-query", name(command)),
+    };
+    let purpose = match command {
+        _ if is_completion => "completion".to_owned(),
+        _ if INIT.contains(&command) => name(command),
+        _ => "init".to_owned(),
+    };
+    let rule = if is_manager { "version-manager" } else { "shell-code" };
+    let count = if all.len() == 1 { "once" } else { "several" };
+    let values = [("program", &program[..]), ("call", &call), ("purpose", &purpose)];
+    let finding = Finding::of(context, rule, all, &[count], &values)
+        .recipe(context, key, &[&case], &values)
+        .predicted_as(context, Change::Remove);
+    // Other commands change something.
+    (!finding.fix.is_empty()).then_some(finding)
+}
+
+/// Whether a program prints code for a shell that is the same each time.
+pub(crate) fn prints_constant_code(program: &[u8], arguments: &[&[u8]]) -> bool {
+    let first = arguments.first().copied().unwrap_or_default();
+    COMPLETIONS.contains(&first) || PRINTERS.contains(&[program, b":", first].concat())
 }

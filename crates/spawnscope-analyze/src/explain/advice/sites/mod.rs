@@ -1,13 +1,12 @@
 //! Sites: all launches of one program from one place in the code, and the cures of each. The engine
-//! knows nothing about the launched programs, except for rows of tables (`programs`, `functions`,
-//! `cures/front_ends`). Each cure is one of few ways to spend less time on a site; the recorded
+//! knows nothing about the launched programs, except for rows of tables (`programs`, `languages`,
+//! `front_ends.tsv`). Each cure is one of few ways to spend less time on a site; the recorded
 //! arguments decide which of them fit, the replay what each saves, and `merge` which comes first.
 //! So repeated launches never stay without an answer. A single launch that simply does its work has
 //! none.
 
 mod cures;
 mod grouping;
-mod holders;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +18,7 @@ use crate::explain::advice::owner::foreign_code;
 use crate::explain::advice::selection::options;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::model::external_wait::{ExternalWait, external_wait_of};
+use crate::model::unknown_waits::merge_overlapping;
 use crate::patterns::programs::has_property;
 use crate::patterns::runtimes::{Runtime, shell_between};
 use crate::patterns::shells::is_shell;
@@ -61,20 +61,10 @@ struct Site<'a> {
     critical: Nanos,
 }
 
-/// One way to spend less time on a site.
-pub(super) struct Cure {
-    /// What to do, and the change that predicts what it saves.
-    pub(super) finding: Finding,
-    /// Whether the cure may save up to everything that depends on the launches, because the
-    /// recording does not separate their start-up from their work.
-    pub(super) is_open: bool,
-    /// Time of the launches that the cure keeps, although its change removes them.
-    pub(super) kept: Nanos,
-}
-
 /// The cures of one site.
 pub(crate) struct Answer {
-    pub(super) cures: Vec<Cure>,
+    /// Ways to spend less time on the site.
+    pub(super) cures: Vec<Finding>,
     /// Removes the site's launches, which shows how much of the wall depends on them.
     removal: AppliedChange,
 }
@@ -83,7 +73,7 @@ impl Answer {
     /// Returns the changes to predict: the removal of the launches, and those of each cure.
     pub(super) fn changes(&self) -> impl Iterator<Item = &[AppliedChange]> {
         let removal = std::slice::from_ref(&self.removal);
-        std::iter::once(removal).chain(self.cures.iter().map(|cure| cure.finding.changes.as_slice()))
+        std::iter::once(removal).chain(self.cures.iter().map(|cure| cure.changes.as_slice()))
     }
 
     /// Returns each cure with what it saves, and whether that is worth printing. `predictions` are
@@ -106,16 +96,16 @@ impl Answer {
             let [expected, low, high] = prediction.saving();
             let saving = [expected.since(cure.kept), low.since(cure.kept), high];
             // A cure of these launches alone saves no more than their removal.
-            let is_own = cure.finding.changes.iter().all(|change| change.launches == self.removal.launches);
+            let is_own = cure.changes.iter().all(|change| change.launches == self.removal.launches);
             let limit = if is_own && expected <= most { limit.min(most) } else { limit };
             let saving = match cure.is_open {
                 true => [saving[0], saving[1], high.max(dependent)].map(|time| time.min(limit)),
-                false => within_spent(context, &cure.finding.changes, saving),
+                false => within_spent(context, &cure.changes, saving),
             };
             // A fix may also do the work of other launches.
             let is_all = expected <= most;
             let evidence = (depends && is_all).then(|| format!("{up_to}{share} of the wall time depends on {them}"));
-            let finding = Finding { dependent: likely, ..cure.finding.evidence_lines(evidence) };
+            let finding = Finding { dependent: likely, ..cure.evidence_lines(evidence) };
             let is_worth = context.is_worth(&finding.launches, saving, likely);
             (finding, saving, is_worth)
         });
@@ -142,15 +132,8 @@ fn sleep_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Nanos {
     let without_children = launches.iter().filter(|index| context.forest().children(**index as usize).is_empty());
     let slices = without_children.flat_map(|index| context.timelines().slices(*index).iter());
     let sleeps = slices.filter(|slice| external_wait_of(slice) == ExternalWait::Timer);
-    let mut spans: Vec<[u64; 2]> =
-        sleeps.filter_map(|slice| Some([slice.off.0, slice.off.0 + slice.off_span?.0])).collect();
-    spans.sort_unstable();
-    let (mut slept, mut until) = (0, 0);
-    for [from, to] in spans {
-        slept += to.saturating_sub(from.max(until));
-        until = until.max(to);
-    }
-    Nanos(slept)
+    let spans = sleeps.filter_map(|slice| Some((slice.off, Nanos(slice.off.0 + slice.off_span?.0))));
+    Nanos(merge_overlapping(spans.collect()).into_iter().map(|(from, to)| to.since(from).0).sum())
 }
 
 /// Returns the cures of each site on which enough of the wall may depend. The replays decide which
@@ -166,7 +149,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Answer> {
         (!cures.is_empty()).then_some((site, cures))
     }));
     let answers = found.into_iter().map(|(site, mut cures)| {
-        cures.iter_mut().for_each(|cure| include_shells(context, &mut cure.finding));
+        cures.iter_mut().for_each(|cure| include_shells(context, cure));
         let removal = AppliedChange { change: Change::Remove, launches: outermost(context, &site.launches) };
         Answer { cures, removal }
     });
@@ -201,8 +184,8 @@ fn include_shells(context: &RuleContext<'_, '_>, finding: &mut Finding) {
 
 /// Returns the first `max` sites that have cures. Several lines that launch one program and have
 /// the same cures are one cause, and become one site.
-fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) -> Vec<(Site<'a>, Vec<Cure>)> {
-    let mut found: Vec<(Site<'a>, Vec<Cure>)> = Vec::new();
+fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) -> Vec<(Site<'a>, Vec<Finding>)> {
+    let mut found: Vec<(Site<'a>, Vec<Finding>)> = Vec::new();
     for site in sites.into_iter().take(MAX_EXAMINED) {
         let is_of_make = is_same_function_of_make(context, &site);
         // What make evaluates again and again is one cause, whichever programs that launches. Only
@@ -224,7 +207,7 @@ fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) ->
         let cures = cures::of(context, &site);
         // The inputs of several lines are no list, unless they are the same.
         let line = |site: &Site<'_>| context.callers.number_of(site.launches[0] as usize);
-        let has_list = cures.iter().any(|cure| cure.finding.one_call.is_some());
+        let has_list = cures.iter().any(|cure| cure.one_call.is_some());
         let alike = found.iter_mut().filter(|(other, _)| is_of_programs(other)).find(|(other, known)| {
             let has_inputs = have_same_inputs(context, &other.launches, &site.launches);
             (!has_list || has_inputs || line(other) == line(&site))
@@ -266,9 +249,9 @@ fn have_same_inputs(context: &RuleContext<'_, '_>, one: &[u32], other: &[u32]) -
 }
 
 /// Whether cures are the same ones, or only the first counts, and the first has the same fix.
-fn have_same_fixes(one: &[Cure], other: &[Cure], is_first: bool) -> bool {
-    let rules = |cures: &[Cure]| cures.iter().map(|cure| cure.finding.rule).collect::<Vec<_>>();
-    let first = |cures: &[Cure]| cures.first().map(|cure| cure.finding.fix.clone());
+fn have_same_fixes(one: &[Finding], other: &[Finding], is_first: bool) -> bool {
+    let rules = |cures: &[Finding]| cures.iter().map(|cure| cure.rule).collect::<Vec<_>>();
+    let first = |cures: &[Finding]| cures.first().map(|cure| cure.fix.clone());
     !one.is_empty() && (is_first || rules(one) == rules(other)) && first(one) == first(other)
 }
 
@@ -325,7 +308,7 @@ fn sites_around(context: &RuleContext<'_, '_>, site: &Site<'_>, site_of: &[Optio
 /// Whether a site is a consequence of the launches around it: it is part of a loop, or a known
 /// front end or a third party requests it.
 fn is_consequence(context: &RuleContext<'_, '_>, around: &Site<'_>, site: &Site<'_>) -> bool {
-    if cures::front_ends::of(context, around).is_some() {
+    if cures::resident::FrontEnd::of(context, around).is_some() {
         return true;
     }
     // A single launch, such as that of cmake by a build script, is no loop.

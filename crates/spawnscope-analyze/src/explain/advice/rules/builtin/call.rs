@@ -134,25 +134,9 @@ pub(super) struct Substitute {
 }
 
 impl Substitute {
-    /// Returns a substitute that sets no variable: a word such as `${x%.c}`, a condition or a loop.
-    pub(super) fn code(
-        before: impl Into<String>,
-        after: impl Into<String>,
-        limits: &'static [&'static str],
-    ) -> Option<Substitute> {
-        let (before, after) = (before.into(), after.into());
-        Some(Substitute { before, after, sets: None, effect: Effect::NoProcess, limits: limits.to_vec(), exact: None })
-    }
-
-    /// Returns a substitute that is a command and sets the variable `sets`.
-    pub(super) fn statement(
-        before: impl Into<String>,
-        after: impl Into<String>,
-        sets: &'static str,
-        limits: &'static [&'static str],
-    ) -> Option<Substitute> {
-        let substitute = Substitute::code(before, after, limits)?;
-        Some(Substitute { sets: Some(sets), ..substitute })
+    /// Returns a substitute that sets no variable, such as a loop, and that no edit can make.
+    pub(super) fn code(before: String, after: String, limits: &[&'static str]) -> Substitute {
+        Substitute { before, after, sets: None, effect: Effect::NoProcess, limits: limits.to_vec(), exact: None }
     }
 
     /// Returns the substitute for a filter of the text of a variable: what the edit writes, for
@@ -167,12 +151,6 @@ impl Substitute {
         let limits = [VARIABLE_LIMIT].into_iter().chain(one_line).chain(of_edit.iter().copied()).collect();
         let exact = Some(Exact { form, exact_for, limits: of_edit });
         Substitute { before, after, sets, effect: Effect::NoProcess, limits, exact }
-    }
-
-    /// Sets the code of an edit.
-    pub(super) fn edited_as(mut self, form: Form, exact_for: ExactFor) -> Substitute {
-        self.exact = Some(Exact { form, exact_for, limits: self.limits.clone() });
-        self
     }
 
     /// Adapts the substitute to a call without `$( )`, whose output must be printed. Uses printf,

@@ -1,10 +1,9 @@
 //! Small programs that a shell launches although it can do their work itself. `row` reads the table
-//! of replacements; `numbers`, `text` and `sed` compute replacements that depend on the
-//! recorded arguments. Calls that cannot be replaced reliably are skipped.
+//! of replacements; `text` and `sed` compute replacements that depend on the recorded arguments.
+//! Calls that cannot be replaced reliably are skipped.
 
 mod call;
 mod edits;
-mod numbers;
 mod row;
 mod sed;
 mod text;
@@ -16,10 +15,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
-use crate::explain::advice::functions::functions;
-use crate::explain::advice::phrases::{launches, name, replacement, time, times};
+use crate::explain::advice::languages::functions;
+use crate::explain::advice::phrases::{name, replacement, times};
 use crate::explain::advice::shared_line::arguments_of;
-use crate::explain::advice::thresholds::longest_frequent_groups;
 use crate::model::grouped::grouped;
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::{PipelineUnit, writer_of};
@@ -73,9 +71,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         launches.sort_unstable();
         (kind, launches)
     });
-    longest_frequent_groups(context, groups, MAX_FINDINGS)
-        .into_iter()
-        .filter_map(|(kind, launches)| finding(context, *kind, launches, &by_kind[kind]))
+    context
+        .longest_frequent(groups, MAX_FINDINGS)
+        .filter_map(|(kind, launches)| finding(context, launches, &by_kind[kind]))
         .collect()
 }
 
@@ -218,27 +216,29 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
     Some(NeedlessLaunch { launch: index as u32, unit: pipeline.unit, forks: pipeline.forks, substitute })
 }
 
-fn finding(
-    context: &RuleContext<'_, '_>,
-    (parent, program): (&[u8], &[u8]),
-    all: Vec<u32>,
-    needless: &[&NeedlessLaunch],
-) -> Option<Finding> {
+fn finding(context: &RuleContext<'_, '_>, all: Vec<u32>, needless: &[&NeedlessLaunch]) -> Option<Finding> {
     let changes = changes_to_replay(needless);
     if changes.iter().map(|fix| fix.launches.len()).sum::<usize>() < MIN_REPETITIONS {
         return None;
     }
     let forms = forms_of(needless);
-    let evidence = evidence(context, &all, needless);
-    let title =
-        format!("{} launches {} {} {}", name(parent), name(program), times(all.len()), replacement_text(&forms));
-    let finding = Finding::modelled("builtin", title, all)
-        .evidence_lines(evidence)
-        .with_example(context)
+    let is_short =
+        |form: &&Substitute| form.effect == Effect::NoProcess && TITLE_LENGTHS.contains(&form.after.chars().count());
+    let short = forms.first().map(|(form, _)| *form).filter(is_short);
+    let taxes = all.iter().filter_map(|index| context.launch(*index).tax());
+    let tax = Nanos(taxes.map(|tax| tax.0).sum());
+    let forks: HashSet<&u32> = needless.iter().flat_map(|needless| &needless.forks).collect();
+    let forked = units::counted(forks.len() as u64, "fork of the shell exists", "forks of the shell exist");
+    let values = [
+        ("short", short.map_or("", |form| &form.after)),
+        ("similar", if forms.len() > 1 { " and similar code" } else { "" }),
+        ("share", &units::percent(tax, context.spent_on(&all))),
+        ("forked", if forks.is_empty() { "" } else { &forked }),
+    ];
+    let finding = Finding::of(context, "builtin", all, &[], &values)
         .fix_lines(instructions(&forms))
-        .limits(limits(&forms))
         .predicted_with(context, changes);
-    Some(finding)
+    Some(Finding { limits: limits(&forms), ..finding })
 }
 
 /// Returns the different calls of a program and their replacements, the most frequent first.
@@ -252,42 +252,11 @@ fn forms_of<'n>(needless: &[&'n NeedlessLaunch]) -> Vec<(&'n Substitute, usize)>
     forms
 }
 
-/// Formats the most frequent replacement, if it is short and needs no process: ``although `${p%/*}`
-/// would do``.
-fn replacement_text(forms: &[(&Substitute, usize)]) -> String {
-    let form = forms.first().map(|(form, _)| form);
-    match form.filter(|form| form.effect == Effect::NoProcess && TITLE_LENGTHS.contains(&form.after.chars().count())) {
-        Some(form) => {
-            format!("although `{}`{} would do", form.after, if forms.len() > 1 { " and similar code" } else { "" })
-        }
-        None => "for work it can do itself".to_owned(),
-    }
-}
-
 fn limits(forms: &[(&Substitute, usize)]) -> String {
     let shown = forms.iter().take(MAX_FORMS);
     let limits: BTreeSet<&str> = shown.flat_map(|(form, _)| &form.limits).copied().collect();
     let limits: Vec<&str> = limits.into_iter().collect();
     limits.join("; ")
-}
-
-fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[&NeedlessLaunch]) -> Vec<String> {
-    let spent = context.spent_on(all);
-    let taxes = all.iter().filter_map(|index| context.launch(*index).tax());
-    let mut evidence = vec![format!(
-        "{} take {} in all; {} of it is start-up, not work of the program",
-        launches(all.len()),
-        time(spent),
-        units::percent(Nanos(taxes.map(|tax| tax.0).sum()), spent)
-    )];
-    let forks: HashSet<&u32> = needless.iter().flat_map(|needless| &needless.forks).collect();
-    if !forks.is_empty() {
-        evidence.push(format!(
-            "{} only for them, as subshells or for an echo that feeds them",
-            units::counted(forks.len() as u64, "fork of the shell exists", "forks of the shell exist")
-        ));
-    }
-    evidence
 }
 
 fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::call::{Call, Effect, Exact, ExactFor, Form, Operand, Substitute, has_only};
-use super::{numbers, sed, text};
+use super::{sed, text};
 use crate::explain::advice::tables::rows;
 use crate::patterns::shells::Dialect;
 use crate::patterns::words::Words;
@@ -47,10 +47,10 @@ fn computed(name: &str) -> Option<fn(&Call) -> Option<Substitute>> {
     Some(match name.strip_prefix('=')? {
         "awk" => text::awk,
         "cut" => text::cut,
-        "date" => numbers::date,
+        "date" => text::date,
         "grep" => text::grep,
         "sed" => sed::sed,
-        "seq" => numbers::seq,
+        "seq" => text::seq,
         "tr" => text::tr,
         _ => return None,
     })

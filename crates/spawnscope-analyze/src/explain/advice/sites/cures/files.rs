@@ -178,7 +178,7 @@ pub(super) fn snippet(key: &BatchKey, argv: &[Vec<u8>], input: &str, size: usize
     ];
     let several = if batches > 1 { "several" } else { "" };
     let directory = if key.has_destination { "directory" } else { "" };
-    let mut fix = recipe("many-at-once", &[launcher, several, directory], &values);
+    let mut fix = recipe("many-at-once", &[launcher, several, directory], &values).fix;
     // The call for one file each, and that for many.
     let calls = replacement(fix[1].trim(), fix[2].trim());
     fix.splice(1..3, calls);

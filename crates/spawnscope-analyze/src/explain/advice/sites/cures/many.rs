@@ -5,11 +5,12 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::super::grouping::{have_own_places, rounds};
-use super::{Cure, MANY, are_lines_of_a_language, certain, files, finding, front_ends, open, shared_line};
+use super::resident::FrontEnd;
+use super::{MANY, are_lines_of_a_language, files, finding, shared_line};
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::edit::{Form, answers_each_line, one_process};
 use crate::explain::advice::edits::shell_edits;
-use crate::explain::advice::finding::{Finding, OneCall};
+use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{INPUTS, launches, name, option, quoted};
 use crate::explain::advice::programs::{Together, is_worth_a_launch, items_form};
 use crate::explain::advice::rules::builtin::{can_replace, functions_or_code};
@@ -34,10 +35,10 @@ const MAX_BATCH: u32 = 1000;
 const MIN_DISTINCT_PERCENT: usize = 50;
 
 /// Returns the cure of launches with different inputs.
-pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let command = context.launch(site.launches[0]).command.name;
     let prepares =
-        front_ends::of(context, site).is_some() || ScriptCall::of(context.forest(), site.launches[0]).is_some();
+        FrontEnd::of(context, site).is_some() || ScriptCall::of(context.forest(), site.launches[0]).is_some();
     if is_shell(command) || is_worth_a_launch(command) || prepares {
         return None;
     }
@@ -59,7 +60,7 @@ fn is_interpreter(command: &[u8]) -> bool {
 
 /// A compiler that gets the same file each time, whose contents are another test of a feature, as
 /// in `configure`.
-fn of_probes(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+fn of_probes(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     const SOURCES: [&[u8]; 7] = [b".c", b".C", b".cc", b".cpp", b".cxx", b".f90", b".rs"];
     let source = |index: &u32| {
         let mut words = context.launch(*index).execs.last().filter(|exec| !exec.argv_cut)?.arguments();
@@ -70,13 +71,13 @@ fn of_probes(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     (is_same && site.launches.len() >= MIN_REPETITIONS).then_some(())?;
     let size = site.launches.len() as u32;
     let finding = finding(context, site, MANY, ", always of the same file", site.launches.clone())
-        .recipe("many-probes", &[], &[])
+        .recipe(context, "many-probes", &[], &[])
         .predicted_by(Change::Batch(size), "");
-    Some(open(finding))
+    Some(finding)
 }
 
 /// A program that takes many files.
-fn of_files(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+fn of_files(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let batches = files::batches(context, &site.launches);
     let (key, _) = batches.first()?.clone();
     let batches: Vec<Vec<u32>> =
@@ -94,24 +95,21 @@ fn of_files(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let changes =
         batches.iter().map(|batch| AppliedChange { change: Change::Batch(size as u32), launches: batch.clone() });
     let input = SharedLine::of(context, &all).map_or("file", |line| line.input());
-    let finding = finding(context, site, MANY, &format!(" with one {input} each"), all.clone())
-        .evidence(format!("{} would do the same", launches(remaining)))
-        .fix_lines(files::snippet(&key, &context.example(&all), input, size, batches.len()))
-        .one_call(OneCall::Inputs)
-        .recipe("many-files", &[], &[("program", &name(command)), ("input", input)]);
+    let values = [("input", input), ("remaining", &launches(remaining))];
     // The option cannot say which files belong together, so its batch size is the mean number of
     // files per remaining launch.
     let with = format!("{}={mean_size}", option("--batch", command, site.parent));
-    let is_known = finding
-        .launches
-        .iter()
-        .all(|index| files::is_small(context, *index) || context.launch(*index).start_up.get().is_some());
-    let finding = finding.predicted_by_all(changes.collect(), with);
-    Some(if is_known { certain(finding) } else { open(finding) })
+    let is_known = |index: &u32| files::is_small(context, *index) || context.launch(*index).start_up.get().is_some();
+    let case = if all.iter().all(is_known) { "" } else { "open" };
+    let finding = finding(context, site, MANY, &format!(" with one {input} each"), all.clone())
+        .fix_lines(files::snippet(&key, &context.example(&all), input, size, batches.len()))
+        .recipe(context, "many-files", &[case], &values)
+        .predicted_by_all(changes.collect(), with);
+    Some(finding)
 }
 
 /// A known program that is asked about one item at a time.
-fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let mut forms: BTreeMap<(&str, &[u8], bool), Vec<u32>> = BTreeMap::new();
     for &index in &site.launches {
         // A shell that only executes the program may be before it.
@@ -141,11 +139,11 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let reader = program_of_reader(context, all[0]);
     let reader = reader.filter(|reader| has_property(reader, "aggregates") && !is_for_reader).map(name);
     let values = [("line", line.as_deref().unwrap_or(form)), ("reader", reader.as_deref().unwrap_or_default())];
-    let finding = finding(context, site, MANY, &which, all).recipe("many-items", &[], &values).one_call(OneCall::Items);
+    let finding = finding(context, site, MANY, &which, all).recipe(context, "many-items", &[], &values);
     let readers = of_readers(context, &finding.launches, is_for_reader);
     let option = if readers.is_some() { String::new() } else { option };
     let changes = merged(context, &finding.launches, MAX_BATCH).into_iter().chain(readers).collect();
-    Some(open(finding.predicted_by_all(changes, option)))
+    Some(finding.predicted_by_all(changes, option))
 }
 
 /// Returns the changes that merge launches, and do without the forks of a shell that exist only for
@@ -177,7 +175,7 @@ fn are_distinct(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
 }
 
 /// An unknown program. How much of its run is work is not certain, so the saving has a wide range.
-fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let all = &site.launches;
     let command = context.launch(all[0]).command.name;
     if functions_or_code(context, all[0]) {
@@ -206,14 +204,12 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let size = all.len() as u32;
     let option = batch_option(context, (command, site.parent), b"", all, size);
     let finding = fix_of_unknown(context, finding(context, site, MANY, with, all.clone()), &name(site.program), line)
-        .predicted_by_all(merged(context, all, size), option)
-        .one_call(OneCall::Inputs)
-        .guessed();
-    Some(open(finding))
+        .predicted_by_all(merged(context, all, size), option);
+    Some(finding)
 }
 
 /// A program that takes many files, which the launches got one by one or a few at a time.
-fn of_list(context: &RuleContext<'_, '_>, site: &Site<'_>, list: &str, differing: usize) -> Cure {
+fn of_list(context: &RuleContext<'_, '_>, site: &Site<'_>, list: &str, differing: usize) -> Finding {
     let all = &site.launches;
     let runtime = Runtime::of_parent(context.forest(), all[0]);
     let option = batch_option(context, (context.launch(all[0]).command.name, site.parent), b"", all, MAX_BATCH);
@@ -223,11 +219,9 @@ fn of_list(context: &RuleContext<'_, '_>, site: &Site<'_>, list: &str, differing
         _ => "",
     };
     let with = if differing > 1 { " with a few files each" } else { " with one file each" };
-    let finding = finding(context, site, MANY, with, all.clone())
-        .recipe("many-list", &[case], &[("list", list), ("program", &name(site.program))])
-        .one_call(OneCall::Inputs)
-        .predicted_by_all(merged(context, all, MAX_BATCH), option);
-    certain(finding)
+    finding(context, site, MANY, with, all.clone())
+        .recipe(context, "many-list", &[case], &[("list", list), ("program", &name(site.program))])
+        .predicted_by_all(merged(context, all, MAX_BATCH), option)
 }
 
 /// Whether a line of a script launches several of them, as far as lines are known.
@@ -304,12 +298,12 @@ fn fix_of_unknown(context: &RuleContext<'_, '_>, finding: Finding, program: &str
         ("several", several.as_deref().unwrap_or_default()),
         ("program", program),
     ];
-    finding.recipe("many-unknown", &[case, if is_selection { "selection" } else { "" }], &values)
+    finding.recipe(context, "many-unknown", &[case, if is_selection { "selection" } else { "" }], &values)
 }
 
 /// `mv`, `cp`, `ln` and `install`, launched once per pair of source and destination. One launch
 /// cannot take several pairs, but one process of another program can do all the work.
-fn of_pairs(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+fn of_pairs(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let command = context.launch(site.launches[0]).command.name;
     let mut all = site.launches.clone();
     all.retain(|index| context.launch(*index).execs.len() == 1 && context.small_work.is_mostly_tax(*index as usize));
@@ -331,16 +325,16 @@ fn of_pairs(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let options = line.text(1..end).filter(|options| !options.is_empty());
     let values = [
         ("process", process.as_deref().unwrap_or_default()),
-        ("program", &name(command)),
         ("options", &options.map_or(String::new(), |options| format!(" {options}"))),
     ];
-    let finding = finding(context, site, MANY, ", once per pair of files", all).recipe("many-pairs", &[], &values);
-    Some(certain(finding.predicted_by(Change::Batch(MAX_BATCH), with)))
+    let finding =
+        finding(context, site, MANY, ", once per pair of files", all).recipe(context, "many-pairs", &[], &values);
+    Some(finding.predicted_by(Change::Batch(MAX_BATCH), with))
 }
 
 /// One launch for several questions about the same input, such as three fields of a JSON file,
 /// which several lines request in turn.
-pub(super) fn together(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+pub(super) fn together(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let command = context.launch(site.launches[0]).command.name;
     let questions = rounds(context, &site.launches)?;
     let which = match questions as usize == site.launches.len() {
@@ -355,15 +349,13 @@ pub(super) fn together(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option
         true => shell_edits(context, command, &site.launches, &Form::Together),
         false => Vec::new(),
     };
-    let runtime = format!("{:?}", Runtime::of_parent(context.forest(), site.launches[0]));
     let count = if questions == 2 { "both".to_owned() } else { format!("all {questions}") };
     let options = with_all_options(context, &site.launches[..questions as usize]);
-    let program = name(command);
-    let cases = [if is_known { "known" } else { "" }, &program, &runtime];
-    let values = [("count", &count[..]), ("options", &options), ("program", &program)];
+    let cases = [if is_known { "known" } else { "" }, &name(command)];
+    let values = [("count", &count[..]), ("options", &options)];
     let key = if have_places { "together-places" } else { "together" };
-    let finding = finding.recipe(key, &cases, &values).edits(edits);
-    Some(certain(finding.predicted_by(Change::Batch(questions), "")))
+    let finding = finding.recipe(context, key, &cases, &values).predicted_by(Change::Batch(questions), "");
+    Some(Finding { edits, ..finding })
 }
 
 /// Returns the command line of the first of some launches, with the options that only the others
@@ -381,7 +373,7 @@ fn with_all_options(context: &RuleContext<'_, '_>, round: &[u32]) -> String {
 
 /// A wrapper (`sudo`, `env`, `chroot`, `ssh`) around each of many launches, although one could be
 /// around the whole loop.
-pub(super) fn in_one_wrapper(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+pub(super) fn in_one_wrapper(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let all = site.launches.clone();
     // What a wrapper with a connection runs is on another machine.
     let connection = |exec: &Exec<'_>| Some(items_form(exec.program_name(), exec, None)?.0);
@@ -405,7 +397,7 @@ pub(super) fn in_one_wrapper(context: &RuleContext<'_, '_>, site: &Site<'_>) -> 
     let wrapper = name(first);
     let values = [("wrapper", &wrapper[..]), ("shared", &shared), ("connection", connection.unwrap_or_default())];
     let finding = finding(context, site, MANY, &format!(", each through {}", name(first)), all)
-        .recipe("wrapper", &[], &values)
+        .recipe(context, "wrapper", &[], &values)
         .predicted_by(Change::Batch(size), "");
-    Some(open(finding))
+    Some(finding)
 }

@@ -1,25 +1,28 @@
 //! Cures: the few ways to spend less time on a site. Each function returns the cure if the
-//! recording supports it.
+//! recording supports it. Its finding begins with the title of the site, and with where the time of
+//! its launches is, which may be in the launch tax, in start-up, in the work of its programs, or in
+//! what they launch.
 
 mod files;
-pub(super) mod front_ends;
 mod in_language;
 mod many;
 mod once;
 pub(super) mod parallel;
-mod resident;
-mod shell_lines;
+pub(super) mod resident;
 
-use super::{Cure, Site, holders};
+use std::collections::BTreeMap;
+
+use super::Site;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edit::to_launches;
 use crate::explain::advice::finding::{Finding, OneCall};
-use crate::explain::advice::functions::functions;
-use crate::explain::advice::phrases::{name, times};
-use crate::explain::advice::rules::needless_shell;
+use crate::explain::advice::languages::functions;
+use crate::explain::advice::phrases::{launches, name, time, times};
+use crate::explain::advice::rules::shell;
 use crate::explain::advice::selection::options;
 use crate::explain::advice::shared_line::{SharedLine, first_written};
-use crate::model::launch::NOT_FOUND;
+use crate::model::launch::{NOT_FOUND, Outcome};
+use crate::model::phases::Phase;
 use crate::patterns::runtimes::{Runtime, shell_between};
 use crate::patterns::shells::{command_of, is_shell};
 use crate::predict::whatif::AppliedChange;
@@ -38,8 +41,13 @@ const LOCK: &str = "lock-wait";
 /// Ids of all cures of sites.
 pub(in crate::explain::advice) const IDS: [&str; 7] = [NOT_AT_ALL, LOCK, ONCE, IN_LANGUAGE, MANY, RESIDENT, PARALLEL];
 
+/// Launches that use less than this share of their time on a CPU mostly wait.
+const MOSTLY: f64 = 0.5;
+/// A start-up is mentioned if it takes at least this share of the time of the launches.
+const NOTABLE: f64 = 0.1;
+
 /// A function that returns a cure of a site, if it has one.
-type CureOf = fn(&RuleContext<'_, '_>, &Site<'_>) -> Option<Cure>;
+type CureOf = fn(&RuleContext<'_, '_>, &Site<'_>) -> Option<Finding>;
 
 /// Cures of several launches.
 const ALL: [CureOf; 10] = [
@@ -49,18 +57,18 @@ const ALL: [CureOf; 10] = [
     many::cure,
     many::together,
     many::in_one_wrapper,
-    in_language::cure,
-    shell_lines::cure,
+    in_language::small_programs,
+    in_language::lines,
     without_shell,
     parallel::cure,
 ];
 
 /// Returns the cures of a site.
-pub(super) fn of(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<Cure> {
+pub(super) fn of(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<Finding> {
     if let Some(cure) = not_at_all(context, site) {
         return vec![cure];
     }
-    let mut cures: Vec<Cure> = match site.launches.len() {
+    let mut cures: Vec<Finding> = match site.launches.len() {
         1 => resident::single(context, site).into_iter().collect(),
         _ => ALL.iter().filter_map(|cure| cure(context, site)).collect(),
     };
@@ -68,7 +76,7 @@ pub(super) fn of(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<Cure> {
     if cures.is_empty() && is_shell(context.launch(site.launches[0]).command.name) {
         cures.extend(parallel::of_work(context, site, Nanos(0)));
     }
-    for Cure { finding, .. } in &mut cures {
+    for finding in &mut cures {
         let objection = to_launches(context, &finding.launches, finding.one_call.unwrap_or(OneCall::Inputs));
         objection.iter().for_each(|reason| finding.object(reason));
     }
@@ -77,29 +85,28 @@ pub(super) fn of(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<Cure> {
 
 /// Returns the cures of launches whose time is in what they launch: these may run at the same time,
 /// or need fewer shells.
-pub(super) fn around(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<Cure> {
-    [parallel::cure, shell_lines::per_file as CureOf].iter().filter_map(|cure| cure(context, site)).collect()
+pub(super) fn around(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<Finding> {
+    [parallel::cure, in_language::per_file as CureOf].iter().filter_map(|cure| cure(context, site)).collect()
 }
 
 /// Returns the cure of launches that all failed because the program does not exist.
-fn not_at_all(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+fn not_at_all(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     site.launches.iter().all(|index| context.launch(*index).outcome == NOT_FOUND).then_some(())?;
     let which = if site.program.is_empty() { "" } else { ", which does not exist" };
-    let finding = finding(context, site, NOT_AT_ALL, which, site.launches.clone())
-        .evidence("each ended with status 127, which shells use for programs that they do not find")
-        .recipe(NOT_AT_ALL, &[], &[]);
+    let finding =
+        finding(context, site, NOT_AT_ALL, which, site.launches.clone()).recipe(context, NOT_AT_ALL, &[], &[]);
     Some(removing(context, finding, site.launches.clone()))
 }
 
 /// Returns how Python does without the shells around programs of which it has functions. An edit
 /// may be possible even if the function cannot replace this call. About other programs, the rule
 /// `needless-shell` has the same advice.
-fn without_shell(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+fn without_shell(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let shells: Option<Vec<u32>> =
         site.launches.iter().map(|launch| shell_between(context.forest(), *launch)).collect();
     let is_python = Runtime::of_parent(context.forest(), site.launches[0]) == Runtime::Python;
     let has_function = is_python && functions(context, site.launches[0]).is_some();
-    Some(certain(needless_shell::finding(context, site.parent, shells.filter(|_| has_function)?)))
+    Some(shell::without_shell(context, site.parent, shells.filter(|_| has_function)?))
 }
 
 /// Whether a site launches command lines of a language other than the shell and make.
@@ -112,12 +119,47 @@ pub(super) fn are_lines_of_a_language(context: &RuleContext<'_, '_>, site: &Site
         )
 }
 
-/// Returns `bash launches git 12 times`.
-fn title(context: &RuleContext<'_, '_>, site: &Site<'_>) -> String {
-    let program = if site.program.is_empty() { "a missing program".to_owned() } else { name(site.program) };
-    let count = if site.launches.len() == 1 { "once".to_owned() } else { times(site.launches.len()) };
+/// Returns the command lines of a site's launches, if all are known.
+fn shared_line(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<SharedLine> {
+    let mut execs = launches.iter().map(|index| first_written(context, *index));
+    execs
+        .all(|exec| exec.is_some_and(|exec| !exec.argv_cut && command_of(exec).is_none()))
+        .then(|| SharedLine::of(context, launches))?
+}
+
+/// Returns a cure that removes launches.
+fn removing(context: &RuleContext<'_, '_>, finding: Finding, removed: Vec<u32>) -> Finding {
+    let all = removed.len() == finding.launches.len();
+    let changes = vec![AppliedChange { change: Change::Remove, launches: removed }];
+    let options = if all || finding.rule == ONCE { options(context, &changes) } else { String::new() };
+    finding.predicted_by_all(changes, options)
+}
+
+/// Begins the finding of a cure of some launches of a site, with where the time of the site is.
+/// `what` follows the number of launches in the title.
+fn finding(
+    context: &RuleContext<'_, '_>,
+    site: &Site<'_>,
+    id: &'static str,
+    what: &str,
+    launches: Vec<u32>,
+) -> Finding {
     let has_shell = site.launches.iter().all(|launch| shell_between(context.forest(), *launch).is_some());
-    format!("{} launches {program}{} {count}", name(site.parent), if has_shell { " through a shell" } else { "" })
+    let values = [
+        ("parent", &name(site.parent)[..]),
+        ("program", &if site.program.is_empty() { "a missing program".to_owned() } else { name(site.program) }),
+        ("through", if has_shell { " through a shell" } else { "" }),
+        ("count", &times(site.launches.len())),
+        ("what", what),
+        ("place", &place(context, site)),
+    ];
+    let example = context.example(&launches);
+    let finding = Finding { rule: id, launches, example, ..Finding::default() };
+    with_time(context, site, finding.recipe(context, "site", &[number(site)], &values))
+}
+
+fn number(site: &Site<'_>) -> &'static str {
+    if site.launches.len() == 1 { "one" } else { "several" }
 }
 
 /// Returns `, at build.sh:7` if all launches of a site come from one line.
@@ -137,40 +179,61 @@ fn is_unplaced_line(context: &RuleContext<'_, '_>, launch: u32) -> bool {
         && context.sites.call_site_of(launch as usize).is_some_and(|site| site.file.is_none())
 }
 
-/// Begins the finding of a cure, with where the time of these launches of the site is.
-fn finding(
-    context: &RuleContext<'_, '_>,
-    site: &Site<'_>,
-    id: &'static str,
-    what: &str,
-    launches: Vec<u32>,
-) -> Finding {
-    let title = format!("{}{what}{}", title(context, site), place(context, site));
-    Finding::modelled(id, title, launches).evidence_lines(holders::evidence(context, site)).with_example(context)
+/// Adds where the time of a site is.
+fn with_time(context: &RuleContext<'_, '_>, site: &Site<'_>, finding: Finding) -> Finding {
+    let all = &site.launches;
+    let spent = context.spent_on(all);
+    let charges = all.iter().map(|index| &context.path.launches[*index as usize]);
+    let (own, tax) = charges.fold((0, 0), |(own, tax), each| (own + each.get(Phase::Run).0, tax + each.tax().0));
+    let below = site.critical.since(Nanos(own + tax));
+    let (inner, held) = largest_descendant(context, all).unzip();
+    let if_known = |span: Option<Nanos>| span.map(time).unwrap_or_default();
+    let values = [
+        ("launches", &launches(all.len())[..]),
+        ("spent", &time(spent)),
+        ("own", &time(Nanos(own))),
+        ("tax", &time(Nanos(tax))),
+        ("below", &time(below)),
+        ("inner", &inner.map(name).unwrap_or_default()),
+        ("held", &if_known(held)),
+        ("starting", &if_known(start_up(context, all, spent))),
+        ("used", &if_known(cpu_of_waiting(context, all, below))),
+        ("status", &failure(context, all).map(|status| status.to_string()).unwrap_or_default()),
+    ];
+    finding.recipe(context, "site-time", &[number(site)], &values)
 }
 
-/// Returns the command lines of a site's launches, if all are known.
-fn shared_line(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<SharedLine> {
-    let mut execs = launches.iter().map(|index| first_written(context, *index));
-    execs
-        .all(|exec| exec.is_some_and(|exec| !exec.argv_cut && command_of(exec).is_none()))
-        .then(|| SharedLine::of(context, launches))?
+/// Returns the status with which all launches failed. A status of 1 is an answer for many programs.
+fn failure(context: &RuleContext<'_, '_>, all: &[u32]) -> Option<u8> {
+    let first = context.launch(all[0]).outcome;
+    let Outcome::Code(status) = first else { return None };
+    let are_alike = all.len() > 1 && all.iter().all(|index| context.launch(*index).outcome == first);
+    (are_alike && status > 1).then_some(status)
 }
 
-/// Returns a cure that removes launches.
-fn removing(context: &RuleContext<'_, '_>, finding: Finding, removed: Vec<u32>) -> Cure {
-    let all = removed.len() == finding.launches.len();
-    let changes = vec![AppliedChange { change: Change::Remove, launches: removed }];
-    let options = if all || finding.rule == ONCE { options(context, &changes) } else { String::new() };
-    Cure { finding: finding.predicted_by_all(changes, options), is_open: false, kept: Nanos(0) }
+/// Returns the CPU time of launches that mostly wait, and not for what they launch.
+fn cpu_of_waiting(context: &RuleContext<'_, '_>, all: &[u32], below: Nanos) -> Option<Nanos> {
+    let used = all.iter().map(|index| context.launch(*index).cpu_phases.get(Phase::Run));
+    let used = Nanos(used.collect::<Option<Vec<Nanos>>>()?.iter().map(|cpu| cpu.0).sum());
+    let run = context.total_phase(all, Phase::Run);
+    (((used.0 + below.0) as f64) < MOSTLY * run.0 as f64).then_some(used)
 }
 
-/// Returns a cure whose saving is what its change saves.
-fn certain(finding: Finding) -> Cure {
-    Cure { finding, is_open: false, kept: Nanos(0) }
+/// Returns the program among the descendants with the most time on the critical path, and that
+/// time.
+fn largest_descendant<'a>(context: &RuleContext<'_, 'a>, all: &[u32]) -> Option<(&'a [u8], Nanos)> {
+    let mut programs: BTreeMap<&[u8], u64> = BTreeMap::new();
+    for step in context.walk(all).filter(|step| step.depth > 0) {
+        let program = context.forest().launches[step.index].command.name;
+        *programs.entry(program).or_default() += context.path.launches[step.index].total().0;
+    }
+    let largest = programs.into_iter().max_by_key(|(_, critical)| *critical);
+    largest.filter(|(_, critical)| *critical > 0).map(|(program, critical)| (program, Nanos(critical)))
 }
 
-/// Returns a cure that may save up to everything that depends on the launches.
-fn open(finding: Finding) -> Cure {
-    Cure { finding, is_open: true, kept: Nanos(0) }
+/// Returns the recorded start-up, which every launch repeats, if it is worth mentioning.
+fn start_up(context: &RuleContext<'_, '_>, all: &[u32], spent: Nanos) -> Option<Nanos> {
+    let known = all.iter().filter_map(|index| context.launch(*index).start_up.get());
+    let start_up = Nanos(known.map(|start_up| start_up.0).sum());
+    (all.len() > 1 && start_up.0 as f64 >= NOTABLE * spent.0 as f64).then_some(start_up)
 }

@@ -5,16 +5,16 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::many::{are_watching, reader_of};
-use super::{Cure, ONCE, finding, removing, shared_line};
+use super::{ONCE, finding, removing, shared_line};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edits;
 use crate::explain::advice::finding::Finding;
-use crate::explain::advice::functions::functions;
-use crate::explain::advice::languages::language;
+use crate::explain::advice::languages::{functions, language};
 use crate::explain::advice::phrases::{ANSWER_LIMIT, EVALUATED_LIMIT, abridged, name};
 use crate::explain::advice::programs::is_idempotent;
 use crate::explain::advice::rules::builtin;
 use crate::explain::advice::sites::Site;
+use crate::explain::advice::tables::case;
 use crate::model::launch::Exec;
 use crate::patterns::pipeline::writer_of;
 use crate::patterns::queries::{Answer, answer_of, is_git_reading, question_of};
@@ -33,7 +33,7 @@ const MIN_REPEATED_PERCENT: usize = 50;
 type Question<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// Returns the cure of launches with the same questions.
-pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let (questions, is_sure) = repeated(context, site);
     if !is_sure && are_watching(context, &site.launches) {
         return None;
@@ -133,13 +133,7 @@ fn with_fix(context: &RuleContext<'_, '_>, finding: Finding, all: &[u32], are_se
         None if runtime == Runtime::Make && is_captured() => "variable",
         None => "answer",
     };
-    let cases = [
-        if are_several { "several" } else { "" },
-        if is_git { "git" } else { "" },
-        if runtime == Runtime::Make { "Make" } else { "" },
-        if is_sure { "sure" } else { "" },
-        what,
-    ];
+    let cases = [case(are_several, "several"), case(is_git, "git"), case(is_sure, "sure"), what];
     let values = [
         ("function", function.unwrap_or_default()),
         ("directory", own.as_deref().unwrap_or("$(DIR)")),
@@ -147,7 +141,7 @@ fn with_fix(context: &RuleContext<'_, '_>, finding: Finding, all: &[u32], are_se
         ("evaluated", EVALUATED_LIMIT),
         ("changes", ANSWER_LIMIT),
     ];
-    finding.recipe("once", &cases, &values)
+    finding.recipe(context, "once", &cases, &values)
 }
 
 /// Returns the most frequent command lines, formatted as `1,234 x command line`.

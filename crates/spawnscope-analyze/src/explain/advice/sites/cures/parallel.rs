@@ -3,15 +3,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Cure, LOCK, PARALLEL, certain, finding, removing, shared_line};
-use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
+use super::{LOCK, PARALLEL, finding, removing, shared_line};
+use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext, most_at_once};
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::languages::language;
 use crate::explain::advice::phrases::{name, quoted, selector, time};
 use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::tables::recipe;
-use crate::explain::advice::thresholds::work_time;
 use crate::model::grouped::grouped;
 use crate::model::launch::Exec;
 use crate::model::phases::Phase;
@@ -53,12 +52,12 @@ const MAX_WAITING: u32 = 8;
 const MOSTLY: f64 = 0.5;
 
 /// Returns the cure of independent launches.
-pub(in crate::explain::advice::sites) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+pub(in crate::explain::advice::sites) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     of_work(context, site, MIN_WORK)
 }
 
 /// Returns the cure of independent launches of which each does at least some work.
-pub(super) fn of_work(context: &RuleContext<'_, '_>, site: &Site<'_>, min_work: Nanos) -> Option<Cure> {
+pub(super) fn of_work(context: &RuleContext<'_, '_>, site: &Site<'_>, min_work: Nanos) -> Option<Finding> {
     let (forest, cpus) = (context.forest(), context.whatif.replay.cpus);
     let all = with_subshells(context, &site.launches).into_iter();
     let executed = all.filter(|[index, _]| !context.launch(*index).execs.is_empty());
@@ -82,10 +81,10 @@ pub(super) fn of_work(context: &RuleContext<'_, '_>, site: &Site<'_>, min_work: 
     let option = if all == tops { quoted(&option) } else { String::new() };
     let own = own_option(forest, &all, jobs);
     let finding = finding(context, site, PARALLEL, ", one after the other", all.clone())
-        .evidence(format!("while they ran, {idle:.1} of {cpus} CPUs were idle on average"))
         .predicted_by_all(vec![AppliedChange { change: Change::Jobs(jobs), launches: tops }], option);
-    let finding = with_fix(context, finding, own.as_deref(), &pairs, jobs);
-    Some(certain(if own.is_some() { finding.fixed_elsewhere() } else { finding }))
+    let idle = format!("{idle:.1} of {cpus}");
+    let finding = with_fix(context, finding, own.as_deref(), &pairs, (jobs, &idle));
+    Some(finding)
 }
 
 /// Returns each launch with the outermost subshell that exists only for it, as in `x=$(program)`,
@@ -132,23 +131,12 @@ fn is_sequence(forest: &Forest<'_>, parent: usize) -> bool {
 /// probably depend on each other.
 fn has_enough_jobs(forest: &Forest<'_>, parent: usize, cpus: u32) -> bool {
     let program = forest.launches[parent].command.name;
-    if recipe("jobs-option", &[&name(program)], &[]).is_empty() && !has_property(program, "parallel") {
+    if recipe("jobs-option", &[&name(program)], &[]).fix.is_empty() && !has_property(program, "parallel") {
         return false;
     }
-    let mut changes: Vec<(Nanos, i32)> = Vec::new();
-    for &child in forest.children(parent) {
-        let launch = &forest.launches[child];
-        if let Some(start) = launch.start() {
-            changes.extend([(start, 1), (launch.end().unwrap_or(forest.end), -1)]);
-        }
-    }
-    // At the same instant, an end comes before a start.
-    changes.sort_unstable();
-    let mut running = 0;
-    changes.iter().any(|(_, change)| {
-        running += change;
-        running >= cpus.cast_signed()
-    })
+    let children = forest.children(parent).iter().map(|child| &forest.launches[*child]);
+    let spans = children.filter_map(|launch| Some((launch.start()?, launch.end().unwrap_or(forest.end))));
+    most_at_once(spans) >= cpus as usize
 }
 
 /// Whether launches of one program by one process look independent: they work for long enough,
@@ -217,7 +205,7 @@ fn work_of(context: &RuleContext<'_, '_>, index: usize) -> Nanos {
     let forest = context.forest();
     let own = |index: usize| {
         let start_up = forest.launches[index].start_up.get().unwrap_or_default();
-        work_time(context, index).unwrap_or_default().since(start_up)
+        context.work_time(index).unwrap_or_default().since(start_up)
     };
     if !is_sub_make(forest, index) {
         return own(index);
@@ -234,7 +222,7 @@ fn own_option(forest: &Forest<'_>, all: &[u32], cpus: u32) -> Option<String> {
         let script = exec.arguments().nth(1).unwrap_or_default();
         let names = [exec.path(), exec.program_name(), script].map(|path| name(crate::model::launch::base_name(path)));
         let cases = names.each_ref().map(String::as_str);
-        recipe("jobs-option", &cases, &[("n", &cpus.to_string())]).into_iter().next()
+        recipe("jobs-option", &cases, &[("n", &cpus.to_string())]).fix.into_iter().next()
     };
     let of_launch = |launch: usize| forest.launches[launch].execs.iter().rev().find_map(option_of);
     let pairs = above(all[0]).zip(above(all[0]).skip(1)).take(MAX_ANCESTORS);
@@ -249,7 +237,7 @@ fn with_fix(
     finding: Finding,
     own: Option<&str>,
     pairs: &[[u32; 2]],
-    jobs: u32,
+    (jobs, idle): (u32, &str),
 ) -> Finding {
     let all: Vec<u32> = pairs.iter().map(|pair| pair[0]).collect();
     let line = shared_line(context, &all);
@@ -269,28 +257,29 @@ fn with_fix(
         _ => "other",
     };
     let values = [
-        ("language", language(runtime).parallel),
+        ("language", &language(runtime).parallel.replace("{n}", &jobs.to_string())[..]),
         ("n", &jobs.to_string()),
+        ("idle", idle),
         ("option", own.unwrap_or_default()),
         ("input", &input),
         ("each", each.as_deref().unwrap_or_default()),
         ("command", &command),
     ];
-    finding.recipe("parallel", &[case], &values)
+    finding.recipe(context, "parallel", &[case], &values)
 }
 
 /// Returns the cure of launches that mostly wait for a lock.
-pub(super) fn waiting_for_lock(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+pub(super) fn waiting_for_lock(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let waited = waited_for_locks(context, &site.launches);
     if (waited.0 as f64) < MIN_LOCK_SHARE * context.spent_on(&site.launches).0 as f64 || waited < context.min_saving() {
         return None;
     }
-    let finding = finding(context, site, LOCK, ", and they wait for a lock", site.launches.clone())
-        .evidence(format!(
-            "they wait for a lock on a file for {} in all: more jobs would only wait longer",
-            time(waited)
-        ))
-        .recipe(LOCK, &[], &[]);
+    let finding = finding(context, site, LOCK, ", and they wait for a lock", site.launches.clone()).recipe(
+        context,
+        LOCK,
+        &[],
+        &[("waited", &time(waited))],
+    );
     Some(removing(context, finding, site.launches.clone()))
 }
 

@@ -1,54 +1,86 @@
 //! One process that serves all: a program that is built once, an interpreter that loops over the
 //! inputs, one run of all test cases.
 
-use super::front_ends::{self, FrontEnd};
-use super::{Cure, RESIDENT, finding, open, removing, shared_line};
+use super::{RESIDENT, finding, place, removing, shared_line};
 use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{name, option};
 use crate::explain::advice::selection::batch_option;
 use crate::explain::advice::sites::Site;
+use crate::explain::advice::tables::{case, rows};
 use crate::model::launch::{Exec, base_name};
+use crate::patterns::calls::Call;
 use crate::patterns::chains::did_other_work;
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::programs::has_property;
 use crate::patterns::runtimes::Runtime;
+use crate::patterns::subcommands::subcommand_of;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
+/// A program that prepares another one at each launch and then runs it, although the result can be
+/// kept (a row of `front_ends.tsv`): it builds it, resolves its packages, or starts a container.
+pub(in crate::explain::advice::sites) struct FrontEnd {
+    /// Whether it is about each program that its parent launches.
+    is_any_program: bool,
+    /// Whether the last process that it launches is the program, whose work stays.
+    keeps_last_child: bool,
+    /// What each launch repeats.
+    repeats: &'static str,
+    fix: &'static str,
+}
+
+impl FrontEnd {
+    /// Returns the front end that a site launches.
+    pub(in crate::explain::advice::sites) fn of(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<FrontEnd> {
+        let exec = context.launch(site.launches[0]).execs.last()?;
+        let call = Call::of(exec)?;
+        let words = [call.arguments.first().copied(), subcommand_of(exec)];
+        let is_row = |[program, subcommand, parent, ..]: &[&str; 5]| {
+            (program.is_empty() || call.name == program.as_bytes())
+                && (subcommand.is_empty() || words.contains(&Some(subcommand.as_bytes())))
+                && (parent.is_empty() || site.parent == parent.as_bytes())
+        };
+        let [program, _, parent, repeats, fix] = rows(include_str!("../../front_ends.tsv")).find(is_row)?;
+        let (is_any_program, keeps_last_child) = (program.is_empty(), parent.is_empty());
+        Some(FrontEnd { is_any_program, keeps_last_child, repeats, fix })
+    }
+}
+
 /// Returns the cure of launches that prepare the same program again, or start the same interpreter
 /// again.
-pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
-    if let Some(front_end) = front_ends::of(context, site) {
+pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
+    if let Some(front_end) = FrontEnd::of(context, site) {
         return Some(prepared_once(context, site, &front_end));
     }
     interpreter(context, site)
 }
 
 /// Each launch prepares the same program. The program's own processes stay.
-fn prepared_once(context: &RuleContext<'_, '_>, site: &Site<'_>, front_end: &FrontEnd) -> Cure {
+fn prepared_once(context: &RuleContext<'_, '_>, site: &Site<'_>, front_end: &FrontEnd) -> Finding {
     let forest = context.forest();
     let all = site.launches.clone();
-    let keeps = front_end.keeps_last_child();
+    let keeps = front_end.keeps_last_child;
     let what = format!(": each launch {}", front_end.repeats);
-    let finding = finding(context, site, RESIDENT, &what, all.clone())
-        .recipe("prepared", &[if keeps { "keeps" } else { "" }], &[("fix", front_end.fix)])
-        .fixed_elsewhere();
-    if front_end.is_any_program() {
+    let cases = [case(keeps, "keeps"), case(front_end.is_any_program, "open")];
+    let values = [("fix", front_end.fix)];
+    let finding = finding(context, site, RESIDENT, &what, all.clone()).recipe(context, "prepared", &cases, &values);
+    if front_end.is_any_program {
         let size = all.len() as u32;
-        return open(finding.predicted_by(Change::Batch(size), String::new()));
+        return finding.predicted_by(Change::Batch(size), "");
     }
     let last_children = all[1..].iter().filter_map(|launch| forest.children(*launch as usize).last());
     let kept = last_children.filter_map(|child| forest.launches[*child].total(forest.end)).map(|total| total.0).sum();
-    Cure { kept: Nanos(if keeps { kept } else { 0 }), ..removing(context, finding, all[1..].to_vec()) }
+    Finding { kept: Nanos(if keeps { kept } else { 0 }), ..removing(context, finding, all[1..].to_vec()) }
 }
 
 /// Each launch starts the same interpreter.
-fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let forest = context.forest();
     let all = &site.launches;
     let command = context.launch(all[0]).command.name;
-    let program = context.launch(all[0]).execs.last().map_or(command, Exec::program_name);
-    let runtime = Runtime::named(program);
+    let exec = context.launch(all[0]).execs.last();
+    let runtime = Runtime::named(exec.map_or(command, Exec::program_name));
     if matches!(runtime, Runtime::Native | Runtime::Make | Runtime::Shell | Runtime::CMake)
         || has_property(command, "wrapper")
         || all.iter().any(|index| did_other_work(forest, context.timelines(), *index))
@@ -56,32 +88,32 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     {
         return None;
     }
-    let script = context.launch(all[0]).execs.last().and_then(|exec| script_of(exec, site));
-    let scripts = all.iter().map(|index| context.launch(*index).execs.last().and_then(|exec| script_of(exec, site)));
-    let is_one_script = scripts.clone().all(|other| other == script);
+    let script = exec.and_then(|exec| script_of(exec, site));
+    let mut execs = all.iter().map(|index| context.launch(*index).execs.last());
+    let is_one_script = execs.all(|exec| exec.and_then(|exec| script_of(exec, site)) == script);
     let starts = match &script {
         Some(script) if is_one_script && script.as_bytes() != site.program => format!(" for {script}"),
         _ => String::new(),
     };
-    let parent = Runtime::of_parent(forest, all[0]);
     let line = shared_line(context, all).filter(|_| have_same_script(context, all));
     let inputs = line.and_then(|line| line.with_all_inputs());
-    let cases = [&format!("{runtime:?}")[..], if parent == runtime { "same" } else { "" }];
+    let has_options = exec.and_then(|exec| exec.arguments().nth(1)).is_some_and(|word| word.starts_with(b"-"));
+    // Different scripts may do different work.
+    let is_guess = !is_one_script && !has_options;
+    let is_same = Runtime::of_parent(forest, all[0]) == runtime;
+    let cases = [case(is_same, "same"), case(is_guess, "guess")];
     let values = [
         ("language", runtime.label()),
         ("hint", runtime.shorter_start().unwrap_or_default()),
         ("inputs", inputs.as_deref().unwrap_or_default()),
         ("script", script.as_deref().unwrap_or("the script")),
     ];
-    let finding = finding(context, site, RESIDENT, &starts, all.clone()).recipe("one-process", &cases, &values);
+    let finding =
+        finding(context, site, RESIDENT, &starts, all.clone()).recipe(context, "one-process", &cases, &values);
     let size = batch_size(context, all);
     let with = batch_option(context, (command, site.parent), b"", all, size);
     let with = if with.is_empty() { format!("{}={size}", option("--batch", command, site.parent)) } else { with };
-    let finding = finding.predicted_by(Change::Batch(size), with);
-    let first = context.launch(all[0]).execs.last().and_then(|exec| exec.arguments().nth(1));
-    let has_options = first.is_some_and(|word| word.starts_with(b"-"));
-    // Different scripts may do different work.
-    Some(open(if is_one_script || has_options { finding } else { finding.guessed() }))
+    Some(finding.predicted_by(Change::Batch(size), with))
 }
 
 /// Whether all launches of an interpreter run one script or module, which decides whether it takes
@@ -135,22 +167,22 @@ fn batch_size(context: &RuleContext<'_, '_>, all: &[u32]) -> u32 {
 
 /// One launch, whose time may be necessary. `None` unless a shell reads its output, which can be
 /// kept, or a front end prepares it.
-pub(super) fn single(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+pub(super) fn single(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let launch = site.launches[0];
-    let front_end = front_ends::of(context, site);
+    let front_end = FrontEnd::of(context, site);
     let is_answer = Runtime::of_parent(context.forest(), launch) == Runtime::Shell && context.is_captured(launch);
     if !is_answer && front_end.is_none() {
         return None;
     }
     let command = shared_line(context, &site.launches).filter(|_| is_answer).map(|line| line.with_inputs(""));
-    let title =
-        format!("{} waits for one launch of {}{}", name(site.parent), name(site.program), super::place(context, site));
     let values = [
-        ("repeats", front_end.map_or("", |front_end| front_end.repeats)),
-        ("fix", front_end.map_or("", |front_end| front_end.fix)),
+        ("parent", &name(site.parent)[..]),
+        ("program", &name(site.program)),
+        ("place", &place(context, site)),
+        ("repeats", front_end.as_ref().map_or("", |front_end| front_end.repeats)),
+        ("fix", front_end.as_ref().map_or("", |front_end| front_end.fix)),
         ("command", command.as_deref().unwrap_or_default()),
     ];
-    let mut finding = finding(context, site, RESIDENT, "", site.launches.clone()).recipe("single", &[], &values);
-    finding.title = title;
+    let finding = finding(context, site, RESIDENT, "", site.launches.clone()).recipe(context, "single", &[], &values);
     Some(removing(context, finding, site.launches.clone()))
 }

@@ -1,8 +1,6 @@
 //! Commands that a program starts through a shell again and again, as coding agents do: how long
 //! each waits from the launch of its shell until its own program is executed, and what happens
-//! until then. `finding` makes advice of it.
-
-mod finding;
+//! until then. The rule `tool_calls` makes advice of it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,8 +12,7 @@ use crate::patterns::shells::is_shell;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::quantile;
 
-pub(crate) use finding::find;
-pub use finding::fixes;
+pub use crate::explain::advice::fixes;
 
 /// Fewer commands of a kind are not reported.
 const MIN_CALLS: usize = 5;
@@ -23,7 +20,7 @@ const MIN_CALLS: usize = 5;
 /// elsewhere. Fewer may be named in its code.
 const MIN_PROGRAMS: usize = 3;
 /// The shell whose lines are never recorded.
-const FISH: &[u8] = b"fish";
+pub(super) const FISH: &[u8] = b"fish";
 
 /// Commands that one process started in the same way.
 #[derive(Clone, Debug)]
