@@ -4,13 +4,12 @@
 //! costs more than the rest of the launch, and with one that grows, for example because of a leak,
 //! each fork copies more than the previous one.
 
-use std::collections::BTreeMap;
-
 use crate::explain::advice::context::{Candidate, RuleContext};
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{forks, name, time};
 use crate::explain::advice::tables::case;
 use crate::explain::drift::{Drift, MemoryGrowth, Segment};
+use crate::model::grouped::grouped;
 use crate::model::phases::Phase;
 use crate::patterns::runtimes::{PythonCall, Runtime};
 use crate::predict::whatif::changes::Change;
@@ -164,12 +163,7 @@ fn time_before(context: &RuleContext<'_, '_>, launch: u32) -> Nanos {
 
 /// Counts the forks by the Python call that made them, as far as the call chains identify it.
 fn python_calls(context: &RuleContext<'_, '_>, launches: &[u32]) -> impl Iterator<Item = String> {
-    let mut counts: BTreeMap<PythonCall, usize> = BTreeMap::new();
-    for index in launches {
-        if let Some(call) = PythonCall::of(context.forest(), context.launch(*index)) {
-            *counts.entry(call).or_default() += 1;
-        }
-    }
-    let counts = counts.into_iter();
-    counts.map(|(call, count)| format!("{} made by {}", forks(count), call.description()))
+    let calls = launches.iter().filter_map(|index| PythonCall::of(context.forest(), context.launch(*index)));
+    let by_call = grouped(calls.map(|call| (call, ()))).into_iter();
+    by_call.map(|(call, all)| format!("{} made by {}", forks(all.len()), call.description()))
 }

@@ -184,13 +184,10 @@ fn first_and_later_waits(context: &RuleContext<'_, '_>, waits: &[Wait]) -> Optio
         }
     }
     execs.sort_unstable();
-    let mut by_path: HashMap<&[u8], (u64, Vec<f64>)> = HashMap::new();
-    for (_, path, waited) in execs {
-        by_path.entry(path).and_modify(|(_, later)| later.push(waited as f64)).or_insert((waited, Vec::new()));
-    }
-    by_path.retain(|_, (first, later)| !later.is_empty() && (*first > 0 || later.iter().any(|waited| *waited > 0.0)));
-    let first = median(by_path.values().map(|(first, _)| *first as f64))?;
-    let later = median(by_path.into_values().flat_map(|(_, later)| later))?;
+    let mut by_path = grouped(execs.into_iter().map(|(_, path, waited)| (path, waited as f64)));
+    by_path.retain(|_, waits| waits.len() > 1 && waits.iter().any(|waited| *waited > 0.0));
+    let first = median(by_path.values().map(|waits| waits[0]))?;
+    let later = median(by_path.values().flat_map(|waits| &waits[1..]).copied())?;
     Some([first, later].map(|span| Nanos(span as u64)))
 }
 

@@ -15,6 +15,7 @@ use crate::explain::advice::languages::{functions, language};
 use crate::explain::advice::phrases::{WITHOUT_SHELL_LIMIT, literal, name, quoted, time, times};
 use crate::explain::advice::small_work::{judge_by_line, lines};
 use crate::explain::advice::tables::case;
+use crate::model::grouped::grouped;
 use crate::model::launch::{Exec, Launch, NOT_FOUND, base_name};
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::{is_bare_fork, overlap};
@@ -109,16 +110,12 @@ pub(super) fn bare_forks(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .zip(&forest.launches)
         .map(|(index, launch)| is_candidate(index, launch).then(|| share_of_work(context, index as usize)).flatten());
     let is_small = judge_by_line(&lines(forest), &shares.collect::<Vec<_>>());
-    let mut by_parent: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
-    for (index, launch) in (0..).zip(&forest.launches).filter(|(index, _)| is_small[*index as usize]) {
-        // Only forks of shells. Worker processes of other programs do not exec either, but do real
-        // work.
-        let dialect = Dialect::of_parent(forest, index as usize);
-        if let Some(dialect) = dialect.filter(|_| !is_in_version_manager(forest, index)) {
-            let group = (launch.birth_command.name, dialect);
-            by_parent.entry(group).or_default().push(index);
-        }
-    }
+    let small = (0..).zip(&forest.launches).filter(|(index, _)| is_small[*index as usize]);
+    // Only forks of shells. Worker processes of other programs do not exec either, but do real work.
+    let by_parent = grouped(small.filter_map(|(index, launch)| {
+        let dialect = Dialect::of_parent(forest, index as usize)?;
+        (!is_in_version_manager(forest, index)).then_some(((launch.birth_command.name, dialect), index))
+    }));
     let groups = context.longest_frequent(by_parent, MAX_FINDINGS);
     groups.map(|((_, dialect), launches)| without_exec(context, dialect, launches)).collect()
 }

@@ -10,6 +10,7 @@ use crate::explain::advice::languages::language;
 use crate::explain::advice::phrases::{name, time};
 use crate::explain::advice::tables::case;
 use crate::model::external_wait::{ExternalWait, external_wait_of};
+use crate::model::grouped::grouped;
 use crate::model::launch::Outcome;
 use crate::model::phases::Phase;
 use crate::patterns::runtimes::Runtime;
@@ -36,18 +37,15 @@ pub(super) fn in_loops(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
     let mut loops: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for parent in 0..forest.launches.len() {
-        let mut of_parent: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
-        for &index in forest.children(parent) {
-            let launch = &forest.launches[index];
-            let [exec] = &launch.execs[..] else { continue };
-            let pause = exec.arguments().nth(1).filter(|_| launch.command.name == b"sleep");
-            if let Some(pause) = pause {
-                of_parent.entry((launch.birth_command.name, pause)).or_default().push(index as u32);
-            }
-        }
-        let frequent_groups =
-            of_parent.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS || holds_the_wall(context, all));
-        frequent_groups.for_each(|(key, mut all)| loops.entry(key).or_default().append(&mut all));
+        let sleeps = forest.children(parent).iter().filter_map(|index| {
+            let launch = &forest.launches[*index];
+            let [exec] = &launch.execs[..] else { return None };
+            let pause = exec.arguments().nth(1).filter(|_| launch.command.name == b"sleep")?;
+            Some(((launch.birth_command.name, pause), *index as u32))
+        });
+        let is_frequent = |all: &[u32]| all.len() >= MIN_REPETITIONS || holds_the_wall(context, all);
+        let frequent = grouped(sleeps).into_iter().filter(|(_, all)| is_frequent(all));
+        frequent.for_each(|(key, mut all)| loops.entry(key).or_default().append(&mut all));
     }
     // A single sleep beside a loop is more likely what the loop waits for.
     if loops.values().any(|all| all.len() > 1) {

@@ -41,15 +41,6 @@ impl Call {
     }
 }
 
-/// Which launches the replacement saves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Effect {
-    /// The launch and the forks of the shell around it, since the replacement needs no process.
-    NoProcess,
-    /// The launch of the program, but not a fork for `$( )` or a pipe.
-    Builtin,
-}
-
 /// The code that an edit puts in place of a call. Only for calls that it replaces exactly, with the
 /// arguments of `exact_for`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,8 +116,9 @@ pub(super) struct Substitute {
     pub(super) after: String,
     /// The variable that `after` sets. `None` if it sets no variable.
     pub(super) sets: Option<&'static str>,
-    /// Which launches the replacement saves.
-    pub(super) effect: Effect,
+    /// Whether it saves only the launch of the program, but not a fork for `$( )` or a pipe. Others
+    /// need no process.
+    pub(super) is_builtin: bool,
     /// Cases in which the replacement behaves differently. May be empty.
     pub(super) limits: Vec<&'static str>,
     /// The replacement for an edit. `None` if the user must adapt it.
@@ -136,7 +128,7 @@ pub(super) struct Substitute {
 impl Substitute {
     /// Returns a substitute that sets no variable, such as a loop, and that no edit can make.
     pub(super) fn code(before: String, after: String, limits: &[&'static str]) -> Substitute {
-        Substitute { before, after, sets: None, effect: Effect::NoProcess, limits: limits.to_vec(), exact: None }
+        Substitute { before, after, sets: None, is_builtin: false, limits: limits.to_vec(), exact: None }
     }
 
     /// Returns the substitute for a filter of the text of a variable: what the edit writes, for
@@ -150,7 +142,7 @@ impl Substitute {
         let of_edit = [&[ECHO_DIFFERS], others].concat();
         let limits = [VARIABLE_LIMIT].into_iter().chain(one_line).chain(of_edit.iter().copied()).collect();
         let exact = Some(Exact { form, exact_for, limits: of_edit });
-        Substitute { before, after, sets, effect: Effect::NoProcess, limits, exact }
+        Substitute { before, after, sets, is_builtin: false, limits, exact }
     }
 
     /// Adapts the substitute to a call without `$( )`, whose output must be printed. Uses printf,

@@ -9,7 +9,7 @@ mod sed;
 mod text;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -25,7 +25,7 @@ use crate::patterns::programs::has_property;
 use crate::patterns::shells::{Dialect, needless_shell};
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
-use call::{Call, Effect, Substitute};
+use call::{Call, Substitute};
 pub(in crate::explain::advice) use edits::edits;
 use row::{Row, TABLE};
 use spawnscope_data::event::{Mechanism, Nanos};
@@ -139,17 +139,12 @@ pub(in crate::explain::advice) fn without_count(line: &str) -> String {
 
 /// Whether the code that made a launch can do its work.
 pub(in crate::explain::advice) fn functions_or_code(context: &RuleContext<'_, '_>, launch: u32) -> bool {
-    replaces(context, launch) || functions(context, launch).is_some()
+    code_for(context, launch).is_some() || functions(context, launch).is_some()
 }
 
 /// Returns the shell code that replaces a launch.
 pub(in crate::explain::advice) fn code_for(context: &RuleContext<'_, '_>, index: u32) -> Option<String> {
     Some(substitute_of(context, index as usize, [true, true, false])?.after.clone())
-}
-
-/// Whether a shell launched a program with arguments for which this rule has a replacement.
-pub(in crate::explain::advice) fn replaces(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    substitute_of(context, index as usize, [true, true, false]).is_some()
 }
 
 /// Returns the replacement of a call that is fed, captured, and prints its result, or not. Most
@@ -222,8 +217,7 @@ fn finding(context: &RuleContext<'_, '_>, all: Vec<u32>, needless: &[&NeedlessLa
         return None;
     }
     let forms = forms_of(needless);
-    let is_short =
-        |form: &&Substitute| form.effect == Effect::NoProcess && TITLE_LENGTHS.contains(&form.after.chars().count());
+    let is_short = |form: &&Substitute| !form.is_builtin && TITLE_LENGTHS.contains(&form.after.chars().count());
     let short = forms.first().map(|(form, _)| *form).filter(is_short);
     let taxes = all.iter().filter_map(|index| context.launch(*index).tax());
     let tax = Nanos(taxes.map(|tax| tax.0).sum());
@@ -243,11 +237,8 @@ fn finding(context: &RuleContext<'_, '_>, all: Vec<u32>, needless: &[&NeedlessLa
 
 /// Returns the different calls of a program and their replacements, the most frequent first.
 fn forms_of<'n>(needless: &[&'n NeedlessLaunch]) -> Vec<(&'n Substitute, usize)> {
-    let mut forms: BTreeMap<&Substitute, usize> = BTreeMap::new();
-    for each in needless {
-        *forms.entry(&each.substitute).or_default() += 1;
-    }
-    let mut forms: Vec<(&Substitute, usize)> = forms.into_iter().collect();
+    let by_form = grouped(needless.iter().map(|each| (&*each.substitute, ()))).into_iter();
+    let mut forms: Vec<(&Substitute, usize)> = by_form.map(|(form, all)| (form, all.len())).collect();
     forms.sort_by_key(|(_, count)| Reverse(*count));
     forms
 }
@@ -275,9 +266,9 @@ fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {
 fn changes_to_replay(needless: &[&NeedlessLaunch]) -> Vec<AppliedChange> {
     let (mut removed, mut builtin) = (Vec::new(), Vec::new());
     for each in needless {
-        match each.substitute.effect {
-            Effect::NoProcess => removed.extend(&each.unit),
-            Effect::Builtin => builtin.push(each.launch),
+        match each.substitute.is_builtin {
+            false => removed.extend(&each.unit),
+            true => builtin.push(each.launch),
         }
     }
     let changes = [(Change::Remove, removed), (Change::Builtin, builtin)].into_iter();

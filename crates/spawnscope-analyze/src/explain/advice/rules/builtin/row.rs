@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::call::{Call, Effect, Exact, ExactFor, Form, Operand, Substitute, has_only};
+use super::call::{Call, Exact, ExactFor, Form, Operand, Substitute, has_only};
 use super::{sed, text};
 use crate::explain::advice::tables::rows;
 use crate::patterns::shells::Dialect;
@@ -70,12 +70,11 @@ impl Row {
             filled(&code.replace("{program}", &call.program), call).replace("{call}", &call.command_line())
         });
         let exact = self.exact(call);
-        let effect = if self.effect == "builtin" { Effect::Builtin } else { Effect::NoProcess };
         Some(Substitute {
             before,
             after,
             sets: self.effect.strip_prefix("sets "),
-            effect,
+            is_builtin: self.effect == "builtin",
             limits: self.limits[0].clone(),
             exact,
         })

@@ -104,7 +104,7 @@ fn answer(context: &RuleContext<'_, '_>, index: u32) -> Option<Answer> {
     let may_read_input = writer_of(context.forest(), index).is_some() || runtime_of(exec) != Runtime::Native;
     let is_read = context.is_captured(index) || reader_of(context, index).is_some();
     let is_known = answer == Answer::Same || is_read && !may_read_input;
-    (is_known && !builtin::replaces(context, index)).then_some(answer)
+    (is_known && builtin::code_for(context, index).is_none()).then_some(answer)
 }
 
 /// Whether a launch is a shell that executes a line of another language.
