@@ -17,6 +17,7 @@ use crate::explain::advice::rules::builtin::{can_replace, functions_or_code};
 use crate::explain::advice::selection::batch_option;
 use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
+use crate::explain::advice::tables::case;
 use crate::model::launch::Exec;
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::pipeline::{PipelineUnit, overlap, writer_of};
@@ -100,10 +101,10 @@ fn of_files(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     // files per remaining launch.
     let with = format!("{}={mean_size}", option("--batch", command, site.parent));
     let is_known = |index: &u32| files::is_small(context, *index) || context.launch(*index).start_up.get().is_some();
-    let case = if all.iter().all(is_known) { "" } else { "open" };
+    let is_open = !all.iter().all(is_known);
     let finding = finding(context, site, MANY, &format!(" with one {input} each"), all.clone())
         .fix_lines(files::snippet(&key, &context.example(&all), input, size, batches.len()))
-        .recipe(context, "many-files", &[case], &values)
+        .recipe(context, "many-files", &[case(is_open, "open")], &values)
         .predicted_by_all(changes.collect(), with);
     Some(finding)
 }
@@ -211,16 +212,11 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding>
 /// A program that takes many files, which the launches got one by one or a few at a time.
 fn of_list(context: &RuleContext<'_, '_>, site: &Site<'_>, list: &str, differing: usize) -> Finding {
     let all = &site.launches;
-    let runtime = Runtime::of_parent(context.forest(), all[0]);
     let option = batch_option(context, (context.launch(all[0]).command.name, site.parent), b"", all, MAX_BATCH);
-    let case = match runtime {
-        Runtime::Shell if may_be_in_loop(context, all) => "loop",
-        Runtime::Make => "Make",
-        _ => "",
-    };
+    let is_loop = Runtime::of_parent(context.forest(), all[0]) == Runtime::Shell && may_be_in_loop(context, all);
     let with = if differing > 1 { " with a few files each" } else { " with one file each" };
     finding(context, site, MANY, with, all.clone())
-        .recipe(context, "many-list", &[case], &[("list", list), ("program", &name(site.program))])
+        .recipe(context, "many-list", &[case(is_loop, "loop")], &[("list", list), ("program", &name(site.program))])
         .predicted_by_all(merged(context, all, MAX_BATCH), option)
 }
 
@@ -278,7 +274,7 @@ fn fix_of_unknown(context: &RuleContext<'_, '_>, finding: Finding, program: &str
     let differs = line.as_ref().is_some_and(|line| line.differing() > 0);
     let differs_in_options = differs && !takes_one && line.as_ref().is_some_and(|line| line.differs_in_options);
     let several = line.filter(|_| !takes_one).and_then(|line| line.with_all_inputs());
-    let case = match &several {
+    let kind = match &several {
         _ if differs_in_options => "merge",
         _ if form.is_some() && !differs => "items",
         None if !differs && all.iter().all(|index| context.is_captured(*index)) => "answer",
@@ -286,7 +282,7 @@ fn fix_of_unknown(context: &RuleContext<'_, '_>, finding: Finding, program: &str
         Some(_) => "inputs",
         None => "jobs",
     };
-    let is_selection = several.as_ref().is_some_and(|line| line.contains(&format!("={INPUTS}"))) && case != "merge";
+    let is_selection = several.as_ref().is_some_and(|line| line.contains(&format!("={INPUTS}"))) && kind != "merge";
     let options = with_all_options(context, all);
     let is_filter = runtime == Runtime::Shell && (has_property(command, "keeps-lines") || command == b"awk");
     let is_in_recipe = context.sites.call_site_of(all[0] as usize).is_some_and(|site| site.language == Language::Make);
@@ -298,7 +294,7 @@ fn fix_of_unknown(context: &RuleContext<'_, '_>, finding: Finding, program: &str
         ("several", several.as_deref().unwrap_or_default()),
         ("program", program),
     ];
-    finding.recipe(context, "many-unknown", &[case, if is_selection { "selection" } else { "" }], &values)
+    finding.recipe(context, "many-unknown", &[kind, case(is_selection, "selection")], &values)
 }
 
 /// `mv`, `cp`, `ln` and `install`, launched once per pair of source and destination. One launch
@@ -351,7 +347,7 @@ pub(super) fn together(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option
     };
     let count = if questions == 2 { "both".to_owned() } else { format!("all {questions}") };
     let options = with_all_options(context, &site.launches[..questions as usize]);
-    let cases = [if is_known { "known" } else { "" }, &name(command)];
+    let cases = [case(is_known, "known"), &name(command)];
     let values = [("count", &count[..]), ("options", &options)];
     let key = if have_places { "together-places" } else { "together" };
     let finding = finding.recipe(context, key, &cases, &values).predicted_by(Change::Batch(questions), "");
