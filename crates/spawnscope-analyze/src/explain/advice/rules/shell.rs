@@ -111,7 +111,8 @@ pub(super) fn bare_forks(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .map(|(index, launch)| is_candidate(index, launch).then(|| share_of_work(context, index as usize)).flatten());
     let is_small = judge_by_line(&lines(forest), &shares.collect::<Vec<_>>());
     let small = (0..).zip(&forest.launches).filter(|(index, _)| is_small[*index as usize]);
-    // Only forks of shells. Worker processes of other programs do not exec either, but do real work.
+    // Only forks of shells. Worker processes of other programs do not exec either, but do real
+    // work.
     let by_parent = grouped(small.filter_map(|(index, launch)| {
         let dialect = Dialect::of_parent(forest, index as usize)?;
         (!is_in_version_manager(forest, index)).then_some(((launch.birth_command.name, dialect), index))

@@ -2,7 +2,7 @@
 //! other known programs the form of their manual, and all others their own shared arguments, with
 //! an "if".
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use super::super::grouping::{have_own_places, rounds};
 use super::resident::FrontEnd;
@@ -18,6 +18,7 @@ use crate::explain::advice::selection::batch_option;
 use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::tables::case;
+use crate::model::grouped::grouped;
 use crate::model::launch::Exec;
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::pipeline::{PipelineUnit, overlap, writer_of};
@@ -111,20 +112,17 @@ fn of_files(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
 
 /// A known program that is asked about one item at a time.
 fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
-    let mut forms: BTreeMap<(&str, &[u8], bool), Vec<u32>> = BTreeMap::new();
-    for &index in &site.launches {
+    let form_of = |index: u32| {
         // A shell that only executes the program may be before it.
         let execs = &context.launch(index).execs[..];
-        let ([exec] | [_, exec]) = execs else { continue };
-        if execs.len() == 2 && needless_shell(context.forest(), index).is_none() {
-            continue;
-        }
+        let ([exec] | [_, exec]) = execs else { return None };
+        let is_one = execs.len() == 1 || needless_shell(context.forest(), index).is_some();
         // A shell can do the work of a filter of short texts itself.
         let is_filter = can_replace(context, index) && writer_of(context.forest(), index).is_some();
         let form = items_form(context.launch(index).command.name, exec, program_of_reader(context, index));
-        let form = form.filter(|_| !exec.argv_cut && !is_filter);
-        form.into_iter().for_each(|form| forms.entry(form).or_default().push(index));
-    }
+        form.filter(|_| is_one && !exec.argv_cut && !is_filter)
+    };
+    let forms = grouped(site.launches.iter().filter_map(|index| Some((form_of(*index)?, *index))));
     let ((form, subcommand, is_for_reader), all) = forms.into_iter().max_by_key(|(_, all)| all.len())?;
     if all.len() * 2 < site.launches.len() || !have_own_inputs(context, &all) || have_own_places(context, &all) {
         return None;
