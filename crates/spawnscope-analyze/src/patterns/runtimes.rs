@@ -1,56 +1,48 @@
 //! Language runtimes: which of their calls copy the page tables of the parent, and how to avoid
 //! that. Also finds which call of Python made a launch.
 
+use std::sync::LazyLock;
+
 use super::shells::{StartByShell, is_shell, needless_shell, wrapped_child};
-use super::words::contains;
+use super::words::{contains, rows};
 use crate::model::frames::{Frame, is_standard_library};
 use crate::model::launch::{Launch, base_name, is_version_of};
 use crate::model::tree::Forest;
 use spawnscope_data::event::Language;
 
-/// The runtime of a program, derived from its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Runtime {
-    Python,
-    Ruby,
-    Perl,
-    Raku,
-    Java,
-    Node,
-    Php,
-    Fish,
-    Lua,
-    Tcl,
-    Awk,
-    CMake,
-    R,
-    Emacs,
-    Make,
-    Go,
-    Rust,
-    Shell,
-    /// Compiled from another language, or unknown.
-    Native,
+spawnscope_data::named_enum! {
+    /// The runtime of a program, derived from its name. Each has the name of its language in a
+    /// sentence.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Runtime {
+        Python = "Python",
+        Ruby = "Ruby",
+        Perl = "Perl",
+        Raku = "Raku",
+        Java = "Java",
+        Node = "Node.js",
+        Php = "PHP",
+        Fish = "fish",
+        Lua = "Lua",
+        Tcl = "Tcl",
+        Awk = "awk",
+        CMake = "CMake",
+        R = "R",
+        Emacs = "Emacs Lisp",
+        Make = "make",
+        Go = "Go",
+        Rust = "Rust",
+        Shell = "the shell",
+        /// Compiled from another language, or unknown.
+        Native = "the program",
+    }
 }
 
 /// Names of interpreters, without a version.
-pub(crate) const NAMES: [(&[&[u8]], Runtime); 15] = [
-    (&[b"python", b"pypy"], Runtime::Python),
-    (&[b"ruby"], Runtime::Ruby),
-    (&[b"perl"], Runtime::Perl),
-    (&[b"java"], Runtime::Java),
-    (&[b"node", b"nodejs", b"bun", b"deno"], Runtime::Node),
-    (&[b"raku", b"rakudo", b"perl6", b"moar"], Runtime::Raku),
-    (&[b"php"], Runtime::Php),
-    (&[b"fish"], Runtime::Fish),
-    (&[b"lua", b"luajit", b"nvim"], Runtime::Lua),
-    (&[b"tclsh", b"wish", b"expect"], Runtime::Tcl),
-    (&[b"awk", b"gawk", b"mawk", b"original-awk"], Runtime::Awk),
-    (&[b"cmake", b"ccmake"], Runtime::CMake),
-    (&[b"R", b"Rscript"], Runtime::R),
-    (&[b"emacs"], Runtime::Emacs),
-    (&[b"make", b"gmake"], Runtime::Make),
-];
+static INTERPRETERS: LazyLock<Vec<(&[u8], Runtime)>> = LazyLock::new(|| {
+    let names = |runtime: Runtime| runtime.row()[0].split_whitespace().map(move |name| (name.as_bytes(), runtime));
+    Runtime::ALL.into_iter().flat_map(names).collect()
+});
 
 /// Parts of function names that occur only in programs of one compiled language.
 const FUNCTIONS: [(&[u8], Runtime); 4] = [
@@ -100,67 +92,24 @@ impl Runtime {
         if is_shell(name) {
             return Runtime::Shell;
         }
-        let known = NAMES.iter().find(|(names, _)| names.iter().any(|begin| is_version_of(name, begin)));
+        let known = INTERPRETERS.iter().find(|(begin, _)| is_version_of(name, begin));
         known.map_or(Runtime::Native, |(_, runtime)| *runtime)
     }
 
-    /// Returns the name of the language in a sentence.
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Runtime::Python => "Python",
-            Runtime::Ruby => "Ruby",
-            Runtime::Perl => "Perl",
-            Runtime::Raku => "Raku",
-            Runtime::Java => "Java",
-            Runtime::Node => "Node.js",
-            Runtime::Php => "PHP",
-            Runtime::Lua => "Lua",
-            Runtime::Tcl => "Tcl",
-            Runtime::CMake => "CMake",
-            Runtime::R => "R",
-            Runtime::Emacs => "Emacs Lisp",
-            Runtime::Go => "Go",
-            Runtime::Rust => "Rust",
-            Runtime::Shell => "the shell",
-            Runtime::Native => "the program",
-            Runtime::Awk => "awk",
-            Runtime::Fish => "fish",
-            Runtime::Make => "make",
-        }
+    /// Returns what the table has in the columns after the name.
+    fn row(self) -> [&'static str; 3] {
+        let row = rows(include_str!("runtimes.tsv")).find(|[name, ..]: &[&str; 4]| *name == self.name());
+        row.map_or([""; 3], |[_, columns @ ..]| columns)
     }
 
-    /// Returns how to shorten the start of an interpreter.
-    pub(crate) fn shorter_start(self) -> Option<&'static str> {
-        match self {
-            Runtime::Python => Some(
-                "python3 -X importtime lists the imports and how long each takes; import what is rarely needed inside functions",
-            ),
-            Runtime::Node => Some("node --snapshot-blob, or NODE_COMPILE_CACHE=DIRECTORY (Node 22)"),
-            Runtime::Ruby => Some("ruby --disable-gems, or bootsnap"),
-            Runtime::Php => Some("php -n ignores php.ini and its extensions; opcache.file_cache"),
-            Runtime::Java => Some("-XX:SharedArchiveFile (class data sharing), or -XX:TieredStopAtLevel=1"),
-            Runtime::R => Some("Rscript --vanilla"),
-            _ => None,
-        }
-    }
-
-    /// Whether the runtime's programs allocate memory with the C library's `malloc`. Other runtimes
-    /// map their heaps themselves.
+    /// Whether the runtime's programs allocate memory with the C library's `malloc`.
     pub(crate) fn uses_malloc(self) -> bool {
-        matches!(
-            self,
-            Runtime::Python
-                | Runtime::Ruby
-                | Runtime::Perl
-                | Runtime::Shell
-                | Runtime::Make
-                | Runtime::Emacs
-                | Runtime::Tcl
-                | Runtime::Awk
-                | Runtime::CMake
-                | Runtime::Rust
-                | Runtime::Native
-        )
+        self.row()[1] == "malloc"
+    }
+
+    /// Returns how to shorten the start of an interpreter. Empty if that is unknown.
+    pub(crate) fn shorter_start(self) -> &'static str {
+        self.row()[2]
     }
 }
 
@@ -245,5 +194,6 @@ mod tests {
         for (name, runtime) in cases {
             assert_eq!(Runtime::named(name.as_bytes()), runtime, "{name}");
         }
+        assert!(rows(include_str!("runtimes.tsv")).all(|[name]| Runtime::ALL.iter().any(|each| each.name() == name)));
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn functions(context: &RuleContext<'_, '_>, launch: u32) -> Option<&'
     };
     let language = match Runtime::of_parent(context.forest(), launch) {
         Runtime::Shell => of_shell(Dialect::of_parent(context.forest(), launch as usize)?),
-        runtime => runtime.label(),
+        runtime => runtime.name(),
     };
     let exec = context.launch(launch).execs.last().filter(|exec| !exec.argv_cut)?;
     functions_in(language, context.launch(launch).command.name, &arguments_of(exec))
@@ -86,12 +86,11 @@ pub(super) fn language(runtime: Runtime) -> Language {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::patterns::runtimes::NAMES;
 
     #[test]
     fn each_part_of_the_table_has_a_language() {
         for (program, language) in TABLE.keys() {
-            let is_known = NAMES.iter().any(|(_, runtime)| runtime.label() == *language);
+            let is_known = Runtime::ALL.iter().any(|runtime| runtime.name() == *language);
             assert!(is_known || ["Go", "Rust", "bash", "ksh", "zsh", "sh"].contains(language), "{language}");
             assert!(!program.is_empty(), "{language}");
         }

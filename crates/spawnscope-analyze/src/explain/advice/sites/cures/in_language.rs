@@ -61,7 +61,7 @@ pub(super) fn small_programs(context: &RuleContext<'_, '_>, site: &Site<'_>) -> 
         true => "unknown",
         false => "known",
     };
-    let values = [("language", runtime.label()), ("or_all", OR_ALL)];
+    let values = [("language", runtime.name()), ("or_all", OR_ALL)];
     let finding = finding(context, site, IN_LANGUAGE, "", all)
         .recipe(context, "in-language", &[kind, case(is_guess, "guess")], &values)
         .fix_lines(own.into_iter().filter(|_| kind == "known"))
@@ -203,7 +203,7 @@ fn of_language(
         ("lines", &units::count(shells.len() as u64)),
         ("begin", begin.as_deref().unwrap_or_default()),
         ("place", &place(context, site)),
-        ("language", runtime.label()),
+        ("language", runtime.name()),
         ("took", &time(context.spent_on(&shells))),
     ];
     let is_library = is_known && programs.iter().all(|program| has_property(program.as_bytes(), "library"));
@@ -241,7 +241,7 @@ fn functions_of(context: &RuleContext<'_, '_>, runtime: Runtime, all: &[u32]) ->
         let own = launch.execs.last().and_then(command_of).and_then(first_word);
         let own = own.filter(|_| is_shell && context.forest().children(*index as usize).is_empty());
         if let Some(program) = own.or((!is_shell).then_some(launch.command.name)) {
-            programs.insert(program, functions_in(runtime.label(), program, &arguments[..])?);
+            programs.insert(program, functions_in(runtime.name(), program, &arguments[..])?);
         }
     }
     let lines = programs.iter().map(|(program, functions)| format!("  {}: {functions}", name(program))).collect();

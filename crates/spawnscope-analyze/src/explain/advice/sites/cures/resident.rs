@@ -103,8 +103,8 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding
     let is_same = Runtime::of_parent(forest, all[0]) == runtime;
     let cases = [case(is_same, "same"), case(is_guess, "guess")];
     let values = [
-        ("language", runtime.label()),
-        ("hint", runtime.shorter_start().unwrap_or_default()),
+        ("language", runtime.name()),
+        ("hint", runtime.shorter_start()),
         ("inputs", inputs.as_deref().unwrap_or_default()),
         ("script", script.as_deref().unwrap_or("the script")),
     ];
