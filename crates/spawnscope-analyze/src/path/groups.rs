@@ -9,7 +9,7 @@ use crate::model::launch::{Command, Launch};
 use crate::model::tree::Forest;
 use crate::path::critical_path::CriticalPath;
 use crate::path::summary::Summary;
-use crate::patterns::subcommands::{self, subcommand_of};
+use crate::patterns::programs::{self, subcommand_of};
 use crate::sites::build_labels::{BuildLabel, BuildLabels};
 use crate::sites::callers::{CallSite, CallerCounts, Callers, Detail};
 use spawnscope_data::event::Nanos;
@@ -161,7 +161,7 @@ fn label(key: Key<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u
             [b"(", parent.name, b": unknown ", site_kind, b")"].concat()
         }
         (Key::Program(command), None) => command.label(),
-        (Key::Subcommand(command, word), None) => subcommands::label(command.name, word),
+        (Key::Subcommand(command, word), None) => programs::label(command.name, word),
         (Key::Arguments(argv, is_cut), None) => argument_list(argv, is_cut),
         (Key::Label(Some(value)), None) => value.to_vec(),
         (Key::Label(None), None) => b"-".to_vec(),

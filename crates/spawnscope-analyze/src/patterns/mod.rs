@@ -13,6 +13,5 @@ pub(crate) mod runtimes;
 pub(crate) mod script;
 pub(crate) mod shell_syntax;
 pub(crate) mod shells;
-pub(crate) mod subcommands;
 pub(crate) mod words;
 pub(crate) mod xargs;

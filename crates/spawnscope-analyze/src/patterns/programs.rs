@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::words::{Words, rows};
+use crate::model::launch::{Exec, base_name, is_version_of};
 
 const TABLE: &str = include_str!("programs.tsv");
 
@@ -27,15 +28,54 @@ pub(crate) fn version_has_property(name: &[u8], property: &str) -> bool {
     (least..=name.len()).any(|end| has_property(&name[..end], property))
 }
 
-/// Returns the options before the subcommand whose value is the next argument. `None` for programs
-/// without subcommands.
-pub(super) fn options_with_values(program: &[u8]) -> Option<Words> {
-    PROGRAMS.get(program).filter(|_| has_property(program, "subcommands")).map(|[_, options, _]| *options)
-}
-
 /// Whether a subcommand of a program only answers questions.
 pub(super) fn is_question(program: &[u8], subcommand: &[u8]) -> bool {
     PROGRAMS.get(program).is_some_and(|[.., questions]| questions.contains(subcommand))
+}
+
+/// The option of Python that names a module.
+const MODULE: &[u8] = b"-m";
+
+/// Returns the subcommand of an exec: the first argument that is not an option, or the first option
+/// if there are only options. `None` for programs without subcommands.
+pub(crate) fn subcommand_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
+    let program = base_name(exec.path());
+    if is_version_of(program, b"python") {
+        let mut options = exec.arguments().skip(1).take_while(|argument| argument.starts_with(b"-"));
+        options.find(|option| *option == MODULE)?;
+        return exec.arguments().skip_while(|argument| *argument != MODULE).nth(1);
+    }
+    let [_, with_value, _] = PROGRAMS.get(program).filter(|_| has_property(program, "subcommands"))?;
+    let mut arguments = exec.arguments().skip(1);
+    let mut first = None;
+    while let Some(argument) = arguments.next() {
+        // Programs that rustup installs accept a toolchain such as `+nightly` first.
+        let is_option = argument.starts_with(b"-") || argument.starts_with(b"+");
+        if !is_option {
+            return Some(argument);
+        }
+        first.get_or_insert(argument);
+        if with_value.contains(argument) {
+            arguments.next();
+        }
+    }
+    first
+}
+
+/// Where a subcommand works: the directory, and the options before it, such as `-C REPOSITORY` or
+/// `--context CLUSTER`.
+type Place<'a> = (Option<&'a [u8]>, Vec<&'a [u8]>);
+
+/// Returns where a subcommand works. `None` for programs without subcommands.
+pub(crate) fn place_of<'a>(exec: &Exec<'a>) -> Option<Place<'a>> {
+    let subcommand = subcommand_of(exec)?;
+    Some((exec.cwd(), exec.arguments().skip(1).take_while(|argument| *argument != subcommand).collect()))
+}
+
+/// Formats a program with its subcommand, as it is typed.
+pub(crate) fn label(program: &[u8], subcommand: &[u8]) -> Vec<u8> {
+    let option: &[u8] = if is_version_of(program, b"python") { b" -m " } else { b" " };
+    [program, option, subcommand].concat()
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! Command lines that only ask a question about the machine, an installation or a repository. The
 //! same command line almost always gives the same answer.
 
-use super::programs::{has_property, is_question};
-use super::subcommands::subcommand_of;
+use super::programs::{has_property, is_question, subcommand_of};
 use super::words::Words;
 use crate::model::launch::{Exec, base_name};
 

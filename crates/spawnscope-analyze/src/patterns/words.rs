@@ -14,3 +14,19 @@ pub(crate) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = 
 pub(crate) fn contains(text: &[u8], part: &[u8]) -> bool {
     part.is_empty() || text.windows(part.len()).any(|window| window == part)
 }
+
+/// Whether a path ends with all components of another path.
+pub(crate) fn is_end_of(end: &[u8], path: &[u8]) -> bool {
+    path.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with(b"/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_ends_with_whole_components() {
+        assert!(is_end_of(b"a.o", b"a.o") && is_end_of(b"a.o", b"x/a.o") && is_end_of(b"x/a.o", b"/b/x/a.o"));
+        assert!(!is_end_of(b"a.o", b"aa.o") && !is_end_of(b"x/a.o", b"a.o") && !is_end_of(b"a.o", b"a.o/b"));
+    }
+}

@@ -8,44 +8,32 @@ use crate::model::launch::Command;
 use crate::model::tree::Forest;
 use crate::sites::callers::Callers;
 
-/// Rows that stand for one launch or for several similar ones.
+/// Rows that stand for one launch or for several similar ones: their parents' rows, and their
+/// launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rows {
-    members: Vec<u32>,
-    /// For each row, the end of its range in `members`.
-    ends: Vec<u32>,
-    parents: Vec<Option<u32>>,
-}
+pub struct Rows(Vec<(Option<usize>, Vec<u32>)>);
 
 impl Rows {
     #[must_use]
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.0.len()
     }
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.0.is_empty()
     }
 
     /// Returns the launches of a row by index in the forest: at least one, in order of creation.
     #[must_use]
     pub fn members(&self, row: usize) -> &[u32] {
-        let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.members[start as usize..self.ends[row] as usize]
+        &self.0[row].1
     }
 
     /// Returns the row of the parents of a row's launches. It precedes the rows of their children.
     #[must_use]
     pub fn parent(&self, row: usize) -> Option<usize> {
-        self.parents[row].map(|parent| parent as usize)
-    }
-
-    fn push(&mut self, parent: Option<u32>, members: &[u32]) -> u32 {
-        self.members.extend_from_slice(members);
-        self.ends.push(self.members.len() as u32);
-        self.parents.push(parent);
-        self.ends.len() as u32 - 1
+        self.0[row].0
     }
 }
 
@@ -89,15 +77,14 @@ fn shapes(forest: &Forest<'_>, callers: &Callers) -> Vec<u32> {
 fn merge_siblings(forest: &Forest<'_>, shapes: &[u32], max_merged: usize) -> Rows {
     let mut rows = Rows::default();
     for top in forest.roots.iter().chain(&forest.orphans) {
-        rows.push(None, &[*top as u32]);
+        rows.0.push((None, vec![*top as u32]));
     }
     let mut row = 0;
     while row < rows.len() {
         let parents: Vec<u32> = rows.members(row).to_vec();
         let max_members = if parents.len() == 1 { max_merged } else { usize::MAX };
-        for members in similar_children(forest, shapes, &parents, max_members) {
-            rows.push(Some(row as u32), &members);
-        }
+        let children = similar_children(forest, shapes, &parents, max_members);
+        rows.0.extend(children.into_iter().map(|members| (Some(row), members)));
         row += 1;
     }
     rows

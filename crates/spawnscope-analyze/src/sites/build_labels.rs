@@ -3,15 +3,13 @@
 //! recorded, and from the ninja edges. A launch without a label of its own inherits the label of
 //! its parent.
 
-mod edges;
-
 use std::collections::HashMap;
 
 use crate::model::launch::{Exec, Launch, base_name, is_version_of};
 use crate::model::tree::Forest;
-use crate::patterns::words::Words;
-use edges::Edges;
+use crate::patterns::words::{Words, is_end_of};
 use spawnscope_data::event::{Language, LaunchId};
+use spawnscope_data::rows::Recording;
 
 spawnscope_data::named_enum! {
     /// What the labels of launches name.
@@ -121,6 +119,40 @@ fn make_target<'a>(forest: &Forest<'a>, launch: &Launch<'a>) -> Option<&'a [u8]>
     frame.function.filter(|_| frame.language == Language::Make)
 }
 
+/// Maximum number of outputs of an edge that are used.
+const MAX_OUTPUTS: usize = 64;
+
+/// The outputs of each launch's ninja edge, as recorded.
+struct Edges<'a> {
+    by_launch: HashMap<LaunchId, Vec<&'a [u8]>>,
+}
+
+impl<'a> Edges<'a> {
+    fn new(recording: &'a Recording) -> Edges<'a> {
+        let mut by_launch: HashMap<LaunchId, Vec<&[u8]>> = HashMap::new();
+        for edge in &recording.edges {
+            let outputs = by_launch.entry(edge.launch).or_default();
+            if outputs.len() < MAX_OUTPUTS {
+                outputs.push(recording.texts.get(edge.output));
+            }
+        }
+        Edges { by_launch }
+    }
+
+    /// Returns the outputs of a launch's edge. Empty if the launch was not made for an edge.
+    fn outputs(&self, launch: LaunchId) -> &[&'a [u8]] {
+        self.by_launch.get(&launch).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether the output file of a compiler is an output of a launch's edge. The two paths may be
+    /// relative to different directories.
+    fn makes(&self, launch: LaunchId, file: &[u8]) -> bool {
+        let file = file.strip_prefix(b"./").unwrap_or(file);
+        let outputs = self.outputs(launch).iter();
+        outputs.copied().any(|output| is_end_of(file, output) || is_end_of(output, file))
+    }
+}
+
 /// The search for the labels of all launches, parents before their children.
 struct Search<'f, 'a> {
     forest: &'f Forest<'a>,
@@ -177,15 +209,12 @@ fn is_one_of(path: &[u8], programs: Words) -> bool {
 }
 
 fn target<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
-    let mut arguments = exec.arguments().skip(1);
-    if is_one_of(exec.path(), ARCHIVERS) {
-        return arguments.nth(1).filter(|archive| !archive.is_empty());
-    }
-    if !is_one_of(exec.path(), COMPILERS) {
-        return None;
-    }
-    arguments.find(|argument| *argument == b"-o")?;
-    arguments.next().filter(|file| !file.is_empty())
+    let file = match exec.path() {
+        path if is_one_of(path, ARCHIVERS) => exec.arguments().nth(2),
+        path if is_one_of(path, COMPILERS) => argument_after(exec, b"-o"),
+        _ => None,
+    };
+    file.filter(|file| !file.is_empty())
 }
 
 /// Returns the value of an option given as `--x y` or `--x=y`.
@@ -305,24 +334,19 @@ fn without_phase(test: &[u8]) -> &[u8] {
 /// lib/CMakeFiles/NAME.dir/build.make`.
 fn cmake_target<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     let is_make = is_one_of(exec.path(), BUILD_TOOLS);
-    cmake_directory(if is_make { makefile(exec) } else { target(exec) }?)
+    cmake_directory(if is_make { argument_after(exec, b"-f") } else { target(exec) }?)
 }
 
 /// Returns the CMake target whose directory a path contains.
 fn cmake_directory(file: &[u8]) -> Option<&[u8]> {
-    let directories = file.windows(CMAKE_DIRECTORY.len());
-    let at = directories.enumerate().find(|(_, part)| *part == CMAKE_DIRECTORY)?.0;
+    const CMAKE_DIRECTORY: &[u8] = b"CMakeFiles/";
+    let at = file.windows(CMAKE_DIRECTORY.len()).position(|part| part == CMAKE_DIRECTORY)?;
     let below = &file[at + CMAKE_DIRECTORY.len()..];
     let name = below.split(|byte| *byte == b'/').next()?.strip_suffix(b".dir")?;
     let is_directory = below.len() > name.len() + b".dir".len();
     (!name.is_empty() && is_directory).then_some(name)
 }
 
-const CMAKE_DIRECTORY: &[u8] = b"CMakeFiles/";
-
-/// Returns the file after `-f`.
-fn makefile<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
-    let mut arguments = exec.arguments().skip(1);
-    arguments.find(|argument| *argument == b"-f")?;
-    arguments.next()
+fn argument_after<'a>(exec: &Exec<'a>, option: &[u8]) -> Option<&'a [u8]> {
+    exec.arguments().skip(1).skip_while(|argument| *argument != option).nth(1)
 }

@@ -5,6 +5,7 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use crate::model::launch::Command;
 use crate::model::tree::Forest;
+use crate::patterns::words::is_end_of;
 use crate::sites::callers::{CallSite, Callers, Detail};
 
 #[derive(Clone, Debug)]
@@ -181,10 +182,7 @@ impl LinePattern {
     }
 
     fn holds(&self, file: Option<&[u8]>, line: Option<u32>) -> bool {
-        let is_file = file.is_some_and(|file| {
-            let before = file.strip_suffix(self.file.as_slice());
-            before.is_some_and(|before| before.is_empty() || before.ends_with(b"/"))
-        });
+        let is_file = file.is_some_and(|file| is_end_of(&self.file, file));
         let lines = self.lines.map(|(first, last)| first..=last);
         is_file && lines.is_none_or(|lines| line.is_some_and(|line| lines.contains(&line)))
     }

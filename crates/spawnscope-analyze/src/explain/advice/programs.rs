@@ -7,8 +7,7 @@ use std::sync::LazyLock;
 use super::tables::rows;
 use crate::model::grouped::grouped;
 use crate::model::launch::Exec;
-use crate::patterns::programs::has_property;
-use crate::patterns::subcommands::subcommand_of;
+use crate::patterns::programs::{has_property, subcommand_of};
 use crate::patterns::words::Words;
 
 /// A call whose operands are handled one after the other, so that one launch does and prints what
@@ -68,11 +67,12 @@ pub(super) fn is_sed_for_each_file(program: &[u8], arguments: &[&[u8]]) -> bool 
 
 /// Whether one launch with the last arguments of several launches does and prints the same as
 /// these. `arguments` are without the program.
-pub(super) fn joins(program: &[u8], arguments: &[&[u8]]) -> bool {
+pub(super) fn joins<W: AsRef<[u8]>>(program: &[u8], arguments: &[W]) -> bool {
+    let arguments: Vec<&[u8]> = arguments.iter().map(AsRef::as_ref).collect();
     let mut rows = JOINED.iter().filter(|row| row.program.as_bytes() == program);
     has_property(program, "many") && !has_property(program, "summary")
-        || is_sed_for_each_file(program, arguments)
-        || rows.any(|row| row.includes(arguments))
+        || is_sed_for_each_file(program, &arguments)
+        || rows.any(|row| row.includes(&arguments))
 }
 
 /// How one call of a program answers several questions about the same input.

@@ -2,7 +2,7 @@
 //! site is the innermost frame whose code the user can change, so libraries that every launch goes
 //! through are skipped.
 
-use super::helpers::Helpers;
+use super::count::Helpers;
 use crate::model::frames::{Frame, Frames, is_standard_library};
 use crate::model::launch::{Launch, base_name, is_version_of};
 use crate::model::tree::Forest;
@@ -105,7 +105,8 @@ impl CallSite {
     /// git`, `Makefile:9 (target all)`.
     #[must_use]
     pub fn label(&self) -> Vec<u8> {
-        let (file, function) = (self.file_and_line(), self.function_label());
+        let file = self.file_and_line();
+        let function = self.function.as_deref().map(|function| [function, b"()"].concat());
         if let (Language::Make, Some(file), Some(target)) = (self.language, &file, &self.function) {
             return [file, b" (target ".as_slice(), target, b")"].concat();
         }
@@ -148,11 +149,6 @@ impl CallSite {
     /// Returns the first word of a script line without a file.
     pub(super) fn first_word(&self) -> Option<&[u8]> {
         self.text.as_deref()?.split(u8::is_ascii_whitespace).next()
-    }
-
-    fn function_label(&self) -> Option<Vec<u8>> {
-        let function = self.function.as_deref()?;
-        Some([function, b"()"].concat())
     }
 
     fn module_label(&self, call: Option<Vec<u8>>) -> Vec<u8> {

@@ -3,12 +3,14 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 
 use super::call_site::{CallSite, Detail};
-use super::helpers::{self, Helpers};
+use crate::model::frames::Frame;
 use crate::model::launch::base_name;
 use crate::model::tree::Forest;
-use crate::patterns::shells::command_of;
+use crate::patterns::programs::subcommand_of;
+use crate::patterns::shells::{command_of, wrapped_child};
 use spawnscope_data::event::Language;
 use spawnscope_data::rows::StackId;
 
@@ -30,20 +32,15 @@ pub struct Callers {
 /// ran the script, and the inline script (`-c`).
 type Chains<'a> = (Option<StackId>, Option<StackId>, &'a [u8], Option<&'a [u8]>);
 
-/// An index into `call_sites`, or one of two numbers that no call site has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Requester(u32);
-
-impl Requester {
+#[derive(Clone, Copy, Debug)]
+enum Requester {
     /// No recorded process: the launch is the command, which the recorder launched, or the process
     /// existed before the recording.
-    const NO_CALLER: Requester = Requester(u32::MAX);
+    NoCaller,
     /// A recorded process, but its call chain shows no call site.
-    const UNKNOWN: Requester = Requester(u32::MAX - 1);
-
-    fn call_site(self) -> Option<u32> {
-        (self != Requester::NO_CALLER && self != Requester::UNKNOWN).then_some(self.0)
-    }
+    Unknown,
+    /// An index into `call_sites`.
+    CallSite(u32),
 }
 
 impl Callers {
@@ -56,7 +53,7 @@ impl Callers {
     /// Finds the line of every launch that decides what is launched: the line that calls a helper
     /// function, and the line that gives a script to a shell.
     pub(crate) fn behind_helpers(forest: &Forest<'_>) -> Callers {
-        let mut callers = Callers::find_without(forest, Detail::Line, &helpers::find(forest));
+        let mut callers = Callers::find_without(forest, Detail::Line, &helpers(forest));
         // Parents come before their children. A script that was given with `-c` is code of whatever
         // gave it.
         for index in 0..forest.launches.len() {
@@ -90,59 +87,45 @@ impl Callers {
                 }))
             });
             callers.requesters.push(match call_site {
-                _ if !launch.is_launch() || launch.parent.get().is_none() => Requester::NO_CALLER,
-                Some(call_site) => Requester(call_site),
-                None => Requester::UNKNOWN,
+                _ if !launch.is_launch() || launch.parent.get().is_none() => Requester::NoCaller,
+                Some(call_site) => Requester::CallSite(call_site),
+                None => Requester::Unknown,
             });
         }
-        callers.merge_scripts();
-        callers.merge_targets();
+        // Inline scripts with the same first word are one command with different arguments.
+        callers.merge(program_and_first_word, MAX_SEPARATE_SCRIPTS, |call_site, (_, word)| {
+            call_site.text = Some([&word, " …".as_bytes()].concat());
+        });
+        // The targets of one line of a makefile, such as a pattern rule, are one call site.
+        callers.merge(line_of_makefile, 1, |call_site, _| call_site.function = None);
         mark_namesakes(&mut callers.call_sites);
         callers
     }
 
-    /// Merges inline scripts with the same first word if there are many: they are one command with
-    /// different arguments.
-    fn merge_scripts(&mut self) {
-        let mut alike: HashMap<(Option<Vec<u8>>, Vec<u8>), u32> = HashMap::new();
-        for key in self.call_sites.iter().filter_map(program_and_first_word) {
-            *alike.entry(key).or_default() += 1;
-        }
-        self.change_all(|call_site| {
-            if let Some(key) = program_and_first_word(call_site).filter(|key| alike[key] > MAX_SEPARATE_SCRIPTS) {
-                call_site.text = Some([&key.1, " …".as_bytes()].concat());
-            }
-        });
-    }
-
-    /// Merges the targets of one line of a makefile, such as a pattern rule, because one line is
-    /// one call site.
-    fn merge_targets(&mut self) {
-        let mut targets: HashMap<(Vec<u8>, u32), u32> = HashMap::new();
-        for line in self.call_sites.iter().filter_map(line_of_makefile) {
-            *targets.entry(line).or_default() += 1;
-        }
-        self.change_all(|call_site| {
-            if line_of_makefile(call_site).is_some_and(|line| targets[&line] > 1) {
-                call_site.function = None;
-            }
-        });
-    }
-
-    /// Changes all call sites, and merges call sites that have become equal.
-    fn change_all(&mut self, change: impl Fn(&mut CallSite)) {
+    /// Changes the call sites with the same key if there are more of them than `max`, and merges
+    /// call sites that have become equal.
+    fn merge<K: Hash + Eq>(
+        &mut self,
+        key: impl Fn(&CallSite) -> Option<K>,
+        max: u32,
+        change: impl Fn(&mut CallSite, K),
+    ) {
+        let mut counts: HashMap<K, u32> = HashMap::new();
+        self.call_sites.iter().filter_map(&key).for_each(|key| *counts.entry(key).or_default() += 1);
         let mut known: HashMap<CallSite, u32> = HashMap::new();
         let mut numbers = Vec::new();
         for mut call_site in std::mem::take(&mut self.call_sites) {
-            change(&mut call_site);
+            if let Some(key) = key(&call_site).filter(|key| counts[key] > max) {
+                change(&mut call_site, key);
+            }
             numbers.push(*known.entry(call_site).or_insert_with_key(|call_site| {
                 self.call_sites.push(call_site.clone());
                 self.call_sites.len() as u32 - 1
             }));
         }
         for requester in &mut self.requesters {
-            if let Some(number) = requester.call_site() {
-                *requester = Requester(numbers[number as usize]);
+            if let Requester::CallSite(number) = requester {
+                *number = numbers[*number as usize];
             }
         }
     }
@@ -150,7 +133,7 @@ impl Callers {
     /// Whether the call site of any launch is known.
     #[must_use]
     pub fn has_any(&self) -> bool {
-        self.requesters.iter().any(|requester| requester.call_site().is_some())
+        self.requesters.iter().any(|requester| matches!(requester, Requester::CallSite(_)))
     }
 
     /// Whether a call site is in this language.
@@ -166,7 +149,10 @@ impl Callers {
     /// Returns the number of the call site of the launch at an index. Equal call sites have the
     /// same number.
     pub(crate) fn number_of(&self, launch: usize) -> Option<u32> {
-        self.requesters.get(launch)?.call_site()
+        match self.requesters.get(launch)? {
+            Requester::CallSite(number) => Some(*number),
+            Requester::NoCaller | Requester::Unknown => None,
+        }
     }
 
     pub(crate) fn call_site(&self, number: u32) -> &CallSite {
@@ -180,9 +166,9 @@ impl Callers {
         let mut unknown = 0;
         for launch in launches {
             match self.requesters.get(*launch as usize) {
-                None | Some(&Requester::NO_CALLER) => {}
-                Some(&Requester::UNKNOWN) => unknown += 1,
-                Some(&Requester(number)) => *counts.entry(number).or_default() += 1,
+                None | Some(Requester::NoCaller) => {}
+                Some(Requester::Unknown) => unknown += 1,
+                Some(Requester::CallSite(number)) => *counts.entry(*number).or_default() += 1,
             }
         }
         let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
@@ -196,6 +182,43 @@ impl Callers {
             unknown,
         }
     }
+}
+
+/// Lines of helper functions, each with its function. The call site of a launch by a helper is the
+/// line that calls the helper, because that line decides what is launched.
+pub(super) type Helpers<'a> = HashSet<Frame<'a>>;
+
+/// What a launch executes: the program, and the subcommand if it has some.
+type Program<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// Finds helper functions, which launch on behalf of their callers: `run "$@"` in a shell,
+/// `execute(command)` in Python. These are lines in functions at which different callers launch
+/// different programs, or different subcommands of one. If all callers of a line launch the same
+/// ones, the line names them itself.
+fn helpers<'a>(forest: &Forest<'a>) -> Helpers<'a> {
+    let mut programs: HashMap<StackId, HashSet<Program<'a>>> = HashMap::new();
+    for (index, launch) in (0..).zip(&forest.launches) {
+        // What a shell launches for the program is a program of its line.
+        let wrapped = launch.execs.first().and_then(command_of).and_then(|_| wrapped_child(forest, index));
+        let launched = wrapped.map_or(launch, |child| &forest.launches[child as usize]);
+        if let (Some(stack), Some(exec)) = (launch.script_stack, launched.execs.last()) {
+            programs.entry(stack).or_default().insert((launched.command.name, subcommand_of(exec)));
+        }
+    }
+    let mut by_caller: HashMap<Frame<'a>, HashMap<Frame<'a>, HashSet<Program<'a>>>> = HashMap::new();
+    for (stack, programs) in programs {
+        let mut frames = forest.frames(Some(stack)).peekable();
+        while let (Some(frame), Some(caller)) = (frames.next(), frames.peek()) {
+            if frame.function.is_some() && frame.line.is_some() {
+                by_caller.entry(frame).or_default().entry(*caller).or_default().extend(&programs);
+            }
+        }
+    }
+    by_caller.retain(|_, callers| {
+        let mut sets = callers.values();
+        sets.next().is_some_and(|first| sets.any(|other| other != first))
+    });
+    by_caller.into_keys().collect()
 }
 
 fn program_and_first_word(call_site: &CallSite) -> Option<(Option<Vec<u8>>, Vec<u8>)> {

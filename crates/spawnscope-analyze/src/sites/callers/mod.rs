@@ -3,7 +3,6 @@
 
 mod call_site;
 mod count;
-mod helpers;
 
 pub use call_site::{CallSite, Detail};
 pub use count::{CallerCounts, Callers};

@@ -11,11 +11,10 @@ use crate::model::launch::{Launch, NOT_FOUND, base_name};
 use crate::model::tree::Forest;
 use crate::patterns::calls::Call;
 use crate::patterns::chains::is_in_version_manager;
-use crate::patterns::programs::{has_property, version_has_property};
+use crate::patterns::programs::{has_property, place_of, subcommand_of, version_has_property};
 use crate::patterns::queries::{Answer, answer_of, question_of};
 use crate::patterns::runtimes::{Runtime, shell_between};
 use crate::patterns::shells::{command_of, is_shell, wrapped_child};
-use crate::patterns::subcommands::{place_of, subcommand_of};
 use crate::sites::callers::CallSite;
 use spawnscope_data::event::Nanos;
 

@@ -22,10 +22,10 @@ use crate::model::grouped::grouped;
 use crate::model::launch::Exec;
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::pipeline::{PipelineUnit, overlap, writer_of};
+use crate::patterns::programs;
 use crate::patterns::programs::{has_property, version_has_property};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
-use crate::patterns::subcommands;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::{Language, Nanos};
@@ -130,7 +130,7 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let command = context.launch(all[0]).command.name;
     let which = match subcommand {
         b"" => ", once per item".to_owned(),
-        _ => format!(" ({}), once per item", name(&subcommands::label(command, subcommand))),
+        _ => format!(" ({}), once per item", name(&programs::label(command, subcommand))),
     };
     let option = batch_option(context, (command, site.parent), subcommand, &all, MAX_BATCH);
     let line = shared_line(context, &all).filter(|line| line.ends_with_operand(has_property(command, "many")));

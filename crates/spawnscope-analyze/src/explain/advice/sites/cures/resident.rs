@@ -13,8 +13,8 @@ use crate::patterns::calls::Call;
 use crate::patterns::chains::did_other_work;
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::programs::has_property;
+use crate::patterns::programs::subcommand_of;
 use crate::patterns::runtimes::Runtime;
-use crate::patterns::subcommands::subcommand_of;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
