@@ -124,15 +124,11 @@ fn created_between(forest: &Forest<'_>, launch: u32, from: Nanos, to: Nanos) -> 
 
 /// Whether an ancestor of a launch is a version manager, whose scripts the user does not maintain.
 pub(crate) fn is_in_version_manager(forest: &Forest<'_>, launch: u32) -> bool {
-    let mut child = launch as usize;
-    while let Some(parent) = forest.parent(child) {
+    let below = std::iter::once(launch as usize).chain(forest.ancestors(launch as usize));
+    below.zip(forest.ancestors(launch as usize)).any(|(child, parent)| {
         let at = forest.launches[child].start().unwrap_or_default();
-        if current_exec(forest.launches[parent].execs_until(at)).is_some_and(is_version_manager) {
-            return true;
-        }
-        child = parent;
-    }
-    false
+        current_exec(forest.launches[parent].execs_until(at)).is_some_and(is_version_manager)
+    })
 }
 
 /// Returns the name and arguments of a version manager that was called directly. `None` if the

@@ -18,13 +18,9 @@ impl Generator {
     pub(crate) fn of(forest: &Forest<'_>, index: usize) -> Option<Generator> {
         let exec = forest.launches[index].execs.last()?;
         exec.arguments().find_map(|argument| {
-            if argument.starts_with(b"CMakeFiles/") {
-                Some(Generator::CMake)
-            } else if [&b"all-am"[..], b"all-recursive", b"check-am", b"install-am"].contains(&argument) {
-                Some(Generator::Automake)
-            } else {
-                None
-            }
+            let is_of_automake = matches!(argument, b"all-am" | b"all-recursive" | b"check-am" | b"install-am");
+            let automake = is_of_automake.then_some(Generator::Automake);
+            if argument.starts_with(b"CMakeFiles/") { Some(Generator::CMake) } else { automake }
         })
     }
 }
@@ -35,16 +31,6 @@ pub(crate) fn is_sub_make(forest: &Forest<'_>, index: usize) -> bool {
     if launch.execs.is_empty() || Runtime::named(launch.command.name) != Runtime::Make {
         return false;
     }
-    let mut ancestor = forest.parent(index);
-    while let Some(parent) = ancestor {
-        let program = forest.launches[parent].command.name;
-        if Runtime::named(program) == Runtime::Make {
-            return true;
-        }
-        if !is_shell(program) {
-            return false;
-        }
-        ancestor = forest.parent(parent);
-    }
-    false
+    let mut programs = forest.ancestors(index).map(|parent| forest.launches[parent].command.name);
+    programs.find(|program| !is_shell(program)).is_some_and(|program| Runtime::named(program) == Runtime::Make)
 }

@@ -35,14 +35,14 @@ fn need(script: &Script<'_>) -> Option<Need> {
     let pipelines: Vec<usize> = script.children(list).collect();
     let (last, before) = pipelines.split_last()?;
     let simple_command = |pipeline: usize| {
-        let command = script.children(pipeline).next().filter(|_| script.children(pipeline).count() == 1)?;
-        let is_plain = matches!(script.node(pipeline).kind, Kind::Pipeline { is_negated: false });
+        let command = script.only_child(pipeline)?;
+        let is_plain = matches!(script.kind(pipeline), Kind::Pipeline { is_negated: false });
         script.simple(command).filter(|_| is_plain && script.inside(command).is_empty())
     };
     let changes_directory = match before {
         [] => script.command_of(list).map(|_| false)?,
         [directory] => {
-            let between = script.node(*directory).range.end..script.node(*last).range.start;
+            let between = script.end(*directory)..script.start(*last);
             let simple = simple_command(*directory).filter(|_| script.source(&between).trim_ascii() == b"&&")?;
             is_cd(script, simple).then_some(true)?
         }
@@ -66,8 +66,8 @@ fn need(script: &Script<'_>) -> Option<Need> {
 
 /// Whether a command is `cd DIRECTORY`.
 fn is_cd(script: &Script<'_>, simple: &Simple<'_>) -> bool {
-    let is_plain = simple.assignments.is_empty() && simple.redirections.is_empty() && simple.words.len() == 2;
-    is_plain && simple.words[0].literal().as_deref() == Some(b"cd") && need_of_word(script, &simple.words[1]).is_some()
+    let [cd, directory] = &simple.words[..] else { return false };
+    simple.is_bare() && cd.literal().as_deref() == Some(b"cd") && need_of_word(script, directory).is_some()
 }
 
 /// Returns what a word needs. `None` if it needs a shell: a caller can expand `~` only.

@@ -11,8 +11,36 @@ pub(crate) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = 
     })
 }
 
+/// Whether a text may consist of these parts, in this order. `None` stands for any text.
+pub(crate) fn fits<'p>(parts: impl IntoIterator<Item = Option<&'p [u8]>>, text: &[u8]) -> bool {
+    let mut literals = vec![Vec::new()];
+    for part in parts {
+        match (part, literals.last_mut()) {
+            (Some(part), Some(last)) => last.extend(part),
+            _ => literals.push(Vec::new()),
+        }
+    }
+    let [first, between @ .., last] = &literals[..] else { return text == literals[0] };
+    let inside = text.strip_prefix(&first[..]).and_then(|rest| rest.strip_suffix(&last[..]));
+    let Some(mut rest) = inside else { return false };
+    between.iter().all(|part| {
+        let found = (0..=rest.len()).find(|at| rest[*at..].starts_with(part));
+        rest = found.map_or(rest, |at| &rest[at + part.len()..]);
+        found.is_some()
+    })
+}
+
 pub(crate) fn contains(text: &[u8], part: &[u8]) -> bool {
     part.is_empty() || text.windows(part.len()).any(|window| window == part)
+}
+
+/// Returns the length of a string up to its closing quote.
+pub(crate) fn string_length(text: &[u8], quote: u8) -> Option<usize> {
+    let mut at = 0;
+    while *text.get(at)? != quote {
+        at += if text[at] == b'\\' { 2 } else { 1 };
+    }
+    Some(at)
 }
 
 /// Whether a path ends with all components of another path.

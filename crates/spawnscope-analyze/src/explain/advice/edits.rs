@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::edit::{
-    Edit, EditRefusal, Form, Key, LibraryRewrite, MAX_EDITS, MakeRewrite, Otherwise, PackageRewrite, PythonRewrite,
-    Rewrite, has_library, is_success, line_in, program_of_npx, shell_sites,
+    Edit, EditRefusal, Form, Key, LibraryRewrite, MAX_EDITS, MakeRewrite, Otherwise, PackageRewrite, Rewrite,
+    ShellSite, has_library, is_success, line_in, program_of_npx, shell_sites,
 };
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
@@ -100,14 +100,14 @@ fn in_shell(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32]) -> 
 fn passed(context: &RuleContext<'_, '_>, launcher: &[u8], launches: &[u32]) -> Vec<Edit> {
     let parents = launches.iter().filter_map(|index| context.forest().parent(*index as usize));
     let parents: BTreeSet<u32> = parents.map(|parent| parent as u32).collect();
-    let parents: Vec<u32> = parents.into_iter().collect();
+    let parents = Vec::from_iter(parents);
     let failed = launches.iter().find(|index| !is_success(context.launch(**index)));
     let form = match failed {
         None => Ok(Form::Pass.into()),
         Some(index) => Err(EditRefusal(format!("{} failed", name(context.launch(*index).command.name)))),
     };
     let sites = shell_sites(context, launcher, &parents).into_iter();
-    let edits = sites.filter_map(|site| site.edit(context, launcher, form.clone()));
+    let edits = sites.filter_map(|site| site.edit_of(context, launcher, &site.launches, form.clone()));
     edits.map(|edit| Edit { launches: 0, ..edit }).collect()
 }
 
@@ -138,7 +138,8 @@ fn replaced(context: &RuleContext<'_, '_>, launches: &[u32], is_question: bool) 
 /// Returns the edits that replace all calls of a program from these lines in the same way.
 pub(super) fn shell_edits(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32], form: &Form) -> Vec<Edit> {
     let sites = shell_sites(context, program, launches);
-    sites.into_iter().filter_map(|site| site.edit(context, program, Ok(form.clone().into()))).collect()
+    let edit = |site: ShellSite<'_>| site.edit_of(context, program, &site.launches, Ok(form.clone().into()));
+    sites.into_iter().filter_map(edit).collect()
 }
 
 /// Returns the edits of makefiles whose variables are commands that make evaluates again at each
@@ -190,13 +191,16 @@ pub(super) fn is_stable(context: &RuleContext<'_, '_>, index: u32) -> bool {
 /// Returns the edits of Python lines that pass plain commands to a shell.
 fn python_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     let lines = grouped(launches.iter().filter_map(|index| {
-        let (_, line) = program_line(context, *index).filter(|(language, _)| *language == Language::Python)?;
+        let (_, line) =
+            line_in(context, context.callers, *index).filter(|(language, _)| *language == Language::Python)?;
         Some((line, context.launch(*index).execs.first().and_then(command_of)?.to_vec()))
     }));
     let plain =
         lines.into_iter().filter(|(_, commands)| commands.iter().all(|command| need_of(command) == Need::Nothing));
-    let rewrite = |commands: Vec<Vec<u8>>| Rewrite::Python(PythonRewrite { commands: commands.into_iter().collect() });
-    plain.take(MAX_EDITS).map(|(line, commands)| Edit::of(line, commands.len(), Ok(rewrite(commands)))).collect()
+    let edits = plain.take(MAX_EDITS);
+    edits
+        .map(|(line, commands)| Edit::of(line, commands.len(), Ok(Rewrite::Python(commands.into_iter().collect()))))
+        .collect()
 }
 
 /// Returns the edits of Python and Perl lines whose programs the standard library replaces: the
@@ -268,15 +272,10 @@ fn program_in_shell(context: &RuleContext<'_, '_>, index: u32) -> Option<u32> {
     below.next().filter(|_| below.next().is_none()).map(|child| *child as u32)
 }
 
-/// Returns the language and the line of the program that made a launch itself.
-fn program_line<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Language, Key<'g>)> {
-    line_in(context, context.callers, index)
-}
-
 /// Returns the language and the line of the program that made a launch itself, and the lines of the
 /// same file that called its function.
 fn program_lines<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Vec<(Language, Key<'g>)> {
-    let Some((language, (file, line, directory))) = program_line(context, index) else { return Vec::new() };
+    let Some((language, (file, line, directory))) = line_in(context, context.callers, index) else { return Vec::new() };
     let frames = context.forest().frames(context.launch(index).script_stack);
     let mut frames = frames.skip_while(|frame| frame.line != Some(line));
     let first = frames.next();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::parser::{Parser, is_delimiter, is_name_byte};
-use super::{For, Kind, Part, Word};
+use super::{For, Kind, Part, Word, identifier_length};
 
 /// Reads a compound command from its first word on. Returns its kind and end.
 type Reader<'t> = fn(&mut Parser<'t>) -> Option<(Kind<'t>, usize)>;
@@ -37,7 +37,7 @@ impl<'t> Parser<'t> {
         let mut is_arithmetic = false;
         // The attempt always fails, so that nothing is consumed.
         self.attempt(|parser| {
-            is_arithmetic = parser.starts(b"((") && parser.arithmetic_command().is_some();
+            is_arithmetic = parser.starts(b"((") && parser.arithmetic(2).is_some();
             None::<()>
         });
         is_arithmetic
@@ -45,16 +45,10 @@ impl<'t> Parser<'t> {
 
     fn arithmetic_test(&mut self) -> Option<(Kind<'t>, usize)> {
         let start = self.at;
-        self.arithmetic_command()?;
+        self.arithmetic(2)?;
         let text = &self.text[start..self.at];
         let word = Word { range: start..self.at, parts: vec![Part::Other { text, is_quoted: true }] };
         Some((Kind::Expression(vec![word]), self.at))
-    }
-
-    /// Reads `((...))`.
-    fn arithmetic_command(&mut self) -> Option<()> {
-        self.at += 2;
-        self.arithmetic()
     }
 
     fn delimited(&mut self, open: &[u8], close: &[u8], kind: Kind<'t>) -> Option<(Kind<'t>, usize)> {
@@ -101,7 +95,7 @@ impl<'t> Parser<'t> {
         self.keyword(keyword)?;
         self.blanks();
         if self.starts(b"((") {
-            self.arithmetic_command()?;
+            self.arithmetic(2)?;
             self.terminator()?;
             let body = self.body()?;
             return Some((Kind::Loop { body }, self.at));
@@ -138,7 +132,7 @@ impl<'t> Parser<'t> {
     }
 
     pub(super) fn name(&mut self) -> Option<&'t [u8]> {
-        let length = self.rest().iter().take_while(|byte| is_name_byte(**byte)).count();
+        let length = identifier_length(self.rest());
         let name = &self.rest()[..length];
         self.at += length;
         (length > 0).then_some(name)

@@ -11,6 +11,7 @@ mod words;
 use std::ops::Range;
 
 use crate::patterns::words::{Words, contains};
+pub(crate) use parser::is_name_byte;
 pub(crate) use words::{Part, Word};
 
 #[derive(Debug)]
@@ -22,10 +23,10 @@ pub(crate) struct Script<'t> {
 
 /// A part of a script.
 #[derive(Debug)]
-pub(crate) struct Node<'t> {
-    pub(crate) kind: Kind<'t>,
-    pub(crate) range: Range<usize>,
-    pub(crate) parent: Option<usize>,
+struct Node<'t> {
+    kind: Kind<'t>,
+    range: Range<usize>,
+    parent: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -88,18 +89,90 @@ pub(crate) struct For<'t> {
     pub(crate) body: Range<usize>,
 }
 
+impl<'t> Simple<'t> {
+    /// Returns the words. `None` if there are expansions or patterns in them.
+    pub(crate) fn literals(&self) -> Option<Vec<Vec<u8>>> {
+        self.words.iter().map(Word::literal).collect()
+    }
+
+    /// Returns the words. Those with expansions and patterns are empty.
+    pub(crate) fn texts(&self) -> Vec<Vec<u8>> {
+        self.words.iter().map(|word| word.literal().unwrap_or_default()).collect()
+    }
+
+    /// Whether it has neither assignments nor redirections.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.assignments.is_empty() && self.redirections.is_empty()
+    }
+
+    /// Iterates over the words, the values of variables, and the targets of redirections.
+    pub(crate) fn all_words(&self) -> impl Iterator<Item = &Word<'t>> {
+        let values = self.assignments.iter().filter_map(|each| each.value.as_ref());
+        self.words.iter().chain(values).chain(self.redirections.iter().map(|each| &each.target))
+    }
+}
+
+impl Redirection<'_> {
+    fn is_null(&self) -> bool {
+        self.operator.ends_with(b"&") || self.target.literal().as_deref() == Some(b"/dev/null")
+    }
+
+    /// Whether it writes to a file.
+    pub(crate) fn writes_file(&self) -> bool {
+        self.operator.contains(&b'>') && !self.is_null()
+    }
+
+    /// Whether it also is right for the call that replaces several.
+    pub(crate) fn is_kept(&self) -> bool {
+        let is_written = matches!(self.operator, b">" | b"2>" | b"&>");
+        !self.operator.contains(&b'<') && (!is_written || self.is_null())
+    }
+}
+
+/// Returns where the words of a list are.
+pub(crate) fn span(words: &[Word<'_>]) -> Range<usize> {
+    words.first().zip(words.last()).map_or(0..0, |(first, last)| first.range.start..last.range.end)
+}
+
 impl<'t> Script<'t> {
     /// Reads a script. `None` if it contains syntax that is not known.
     pub(crate) fn parse(text: &'t [u8]) -> Option<Script<'t>> {
         parser::parse(text).map(|nodes| Script { text, nodes })
     }
 
-    pub(crate) fn node(&self, index: usize) -> &Node<'t> {
-        &self.nodes[index]
+    pub(crate) fn kind(&self, index: usize) -> &Kind<'t> {
+        &self.nodes[index].kind
+    }
+
+    pub(crate) fn range(&self, index: usize) -> Range<usize> {
+        self.nodes[index].range.clone()
+    }
+
+    pub(crate) fn start(&self, index: usize) -> usize {
+        self.nodes[index].range.start
+    }
+
+    pub(crate) fn end(&self, index: usize) -> usize {
+        self.nodes[index].range.end
+    }
+
+    pub(crate) fn parent(&self, index: usize) -> Option<usize> {
+        self.nodes[index].parent
+    }
+
+    /// Returns the text of a node.
+    pub(crate) fn code(&self, index: usize) -> &'t [u8] {
+        self.source(&self.nodes[index].range)
     }
 
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// Iterates over the nodes that begin in a range.
+    pub(crate) fn nodes_in<'s>(&'s self, range: &Range<usize>) -> impl Iterator<Item = usize> + use<'s, 't> {
+        let range = range.clone();
+        (0..self.nodes.len()).filter(move |index| range.contains(&self.nodes[*index].range.start))
     }
 
     pub(crate) fn children(&self, parent: usize) -> impl Iterator<Item = usize> {
@@ -109,6 +182,19 @@ impl<'t> Script<'t> {
     /// Returns the ancestors of a node, innermost first.
     pub(crate) fn ancestors(&self, index: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(self.nodes[index].parent, |parent| self.nodes[*parent].parent)
+    }
+
+    /// Returns the innermost ancestor of a kind.
+    pub(crate) fn ancestor(&self, index: usize, is_kind: impl Fn(&Kind<'t>) -> bool) -> Option<usize> {
+        self.ancestors(index).find(|each| is_kind(&self.nodes[*each].kind))
+    }
+
+    pub(crate) fn function_around(&self, index: usize) -> Option<usize> {
+        self.ancestor(index, |kind| matches!(kind, Kind::Function))
+    }
+
+    pub(crate) fn substitution_around(&self, index: usize) -> Option<usize> {
+        self.ancestor(index, |kind| matches!(kind, Kind::Substitution))
     }
 
     pub(crate) fn inside(&self, index: usize) -> Range<usize> {
@@ -123,11 +209,18 @@ impl<'t> Script<'t> {
         (self.command_of(list) == Some(command)).then_some(list)
     }
 
+    /// Returns the only child of a node.
+    pub(crate) fn only_child(&self, parent: usize) -> Option<usize> {
+        self.children(parent).next().filter(|_| self.children(parent).nth(1).is_none())
+    }
+
     /// Returns the command that a list consists of, if nothing is joined to it.
     pub(crate) fn command_of(&self, list: usize) -> Option<usize> {
-        let only = |parent| self.children(parent).next().filter(|_| self.children(parent).nth(1).is_none());
-        let pipeline = only(list).filter(|_| matches!(self.nodes[list].kind, Kind::List { is_background: false }))?;
-        only(pipeline).filter(|_| matches!(self.nodes[pipeline].kind, Kind::Pipeline { is_negated: false }))
+        let is_plain = |index: usize| {
+            matches!(self.kind(index), Kind::List { is_background: false } | Kind::Pipeline { is_negated: false })
+        };
+        let pipeline = self.only_child(list).filter(|pipeline| is_plain(list) && is_plain(*pipeline))?;
+        self.only_child(pipeline)
     }
 
     /// Returns the variable that a command sets, and the value. `None` if it does more.
@@ -149,15 +242,13 @@ impl<'t> Script<'t> {
     /// Returns the simple commands whose program has this base name.
     pub(crate) fn calls(&self, program: &[u8]) -> impl Iterator<Item = usize> {
         (0..self.nodes.len()).filter(move |index| {
-            let path = self.simple(*index).and_then(|simple| simple.words.first()?.literal());
-            path.is_some_and(|path| path.rsplit(|byte| *byte == b'/').next() == Some(program))
+            self.program(*index).is_some_and(|path| path.rsplit(|byte| *byte == b'/').next() == Some(program))
         })
     }
 
     /// Returns the names of the commands that begin in a range.
     pub(crate) fn calls_in(&self, range: &Range<usize>) -> impl Iterator<Item = Vec<u8>> {
-        let inside = (0..self.nodes.len()).filter(|index| range.contains(&self.nodes[*index].range.start));
-        inside.filter_map(|index| self.simple(index)?.words.first()?.literal())
+        self.nodes_in(range).filter_map(|index| self.program(index))
     }
 
     pub(crate) fn simple(&self, index: usize) -> Option<&Simple<'t>> {
@@ -169,25 +260,17 @@ impl<'t> Script<'t> {
 
     /// Returns the line of a position, from 1.
     pub(crate) fn line_of(&self, at: usize) -> u32 {
-        1 + self.text[..at].iter().filter(|byte| **byte == b'\n').count() as u32
+        line_of(self.text, at)
     }
 
     /// Whether code in a range may set a variable. `eval` and `.` may set any variable. A call of
     /// one of the script's functions counts as a call of all of them.
     pub(crate) fn may_set(&self, range: &Range<usize>, name: &[u8]) -> bool {
-        let is_inside = |node: &&Node<'t>| range.start <= node.range.start && node.range.end <= range.end;
-        let calls_function = self.nodes.iter().filter(is_inside).any(|node| match &node.kind {
-            Kind::Simple(simple) => {
-                let command = simple.words.first().and_then(Word::literal);
-                command.is_some_and(|command| self.is_function(&command))
-            }
-            _ => false,
-        });
-        let in_function =
-            |index: usize| self.ancestors(index).any(|each| matches!(self.nodes[each].kind, Kind::Function));
+        let is_inside = |index: usize| range.start <= self.start(index) && self.end(index) <= range.end;
+        let is_call = |index: usize| self.program(index).is_some_and(|command| self.is_function(&command));
+        let calls_function = (0..self.nodes.len()).any(|index| is_inside(index) && is_call(index));
         (0..self.nodes.len()).any(|index| {
-            let node = &self.nodes[index];
-            (is_inside(&node) || calls_function && in_function(index)) && self.sets(node, name)
+            (is_inside(index) || calls_function && self.function_around(index).is_some()) && self.sets(index, name)
         })
     }
 
@@ -200,12 +283,12 @@ impl<'t> Script<'t> {
     }
 
     /// Whether a part of the script, without its own parts, may set a variable.
-    pub(crate) fn sets(&self, node: &Node<'t>, name: &[u8]) -> bool {
-        match &node.kind {
+    pub(crate) fn sets(&self, index: usize, name: &[u8]) -> bool {
+        match self.kind(index) {
             Kind::For(each) => each.name == name || each.words.iter().any(|word| word.may_set(name)),
             // Arithmetic may set any variable that it names: `(( x++ ))`, `[[ x=1 -eq 1 ]]`.
             Kind::Expression(words) => {
-                let source = self.source(&node.range);
+                let source = self.code(index);
                 let is_arithmetic =
                     !source.starts_with(b"[[") || ARITHMETIC.iter().any(|test| contains(source, test.as_bytes()));
                 let has_match = name == b"BASH_REMATCH" && contains(source, b"=~");
@@ -215,14 +298,10 @@ impl<'t> Script<'t> {
                 let is_assigned = simple.assignments.iter().any(|assigned| {
                     assigned.name == name || assigned.value.as_ref().is_some_and(|value| value.may_set(name))
                 });
-                let command = simple.words.first().map(|word| word.literal().unwrap_or_default());
-                let is_named = match command.as_deref() {
-                    Some(b"eval" | b"source" | b".") => true,
-                    Some(b"printf") if simple.words.get(1).and_then(Word::literal).as_deref() != Some(b"-v") => false,
-                    Some(command) if SETTERS.contains(command) => {
-                        simple.words.iter().any(|word| self.names(word, name))
-                    }
-                    _ => false,
+                let is_named = match &self.program(index).unwrap_or_default()[..] {
+                    b"eval" | b"source" | b"." => true,
+                    b"printf" if simple.words.get(1).and_then(Word::literal).as_deref() != Some(b"-v") => false,
+                    command => SETTERS.contains(command) && simple.words.iter().any(|word| self.names(word, name)),
                 };
                 is_assigned || is_named || simple.words.iter().any(|word| word.may_set(name))
             }
@@ -237,12 +316,12 @@ impl<'t> Script<'t> {
 
     pub(crate) fn function(&self, name: &[u8]) -> Option<Range<usize>> {
         let is_function =
-            |index: &usize| matches!(self.nodes[*index].kind, Kind::Function) && self.function_name(*index) == name;
-        (0..self.nodes.len()).find(is_function).map(|index| self.nodes[index].range.clone())
+            |index: &usize| matches!(self.kind(*index), Kind::Function) && self.function_name(*index) == name;
+        (0..self.nodes.len()).find(is_function).map(|index| self.range(index))
     }
 
     pub(crate) fn function_name(&self, index: usize) -> &'t [u8] {
-        let text = self.source(&self.nodes[index].range);
+        let text = self.code(index);
         let text = text.strip_prefix(b"function ").unwrap_or(text).trim_ascii_start();
         text.split(|byte| b" \t\n({".contains(byte)).next().unwrap_or_default()
     }
@@ -259,6 +338,11 @@ const ARITHMETIC: Words = Words("-eq -ne -lt -le -gt -ge -v");
 const SETTERS: Words =
     Words("builtin command declare export getopts let local mapfile printf read readarray readonly typeset unset wait");
 
+/// Returns the line of a position, from 1.
+pub(crate) fn line_of(text: &[u8], at: usize) -> u32 {
+    1 + text[..at].iter().filter(|byte| **byte == b'\n').count() as u32
+}
+
 /// Whether an expansion is a list: `$@`, `${@:2}`, `${names[@]}`, `${!prefix*}`.
 pub(crate) fn is_several_words(text: &[u8]) -> bool {
     let inside = text.strip_prefix(b"${").and_then(|text| text.strip_suffix(b"}")).unwrap_or(&text[1..]);
@@ -268,20 +352,24 @@ pub(crate) fn is_several_words(text: &[u8]) -> bool {
         || inside.windows(3).any(|part| matches!(part, b"[@]" | b"[*]"))
 }
 
+/// Returns the length of the name that a text begins with.
+pub(crate) fn identifier_length(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| is_name_byte(**byte)).count()
+}
+
 /// Iterates over everything in a text that could be the name of a variable.
 pub(crate) fn identifiers(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let words = text.split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_'));
+    let words = text.split(|byte| !is_name_byte(*byte));
     words.filter(|word| word.first().is_some_and(|first| !first.is_ascii_digit()))
 }
 
 /// Whether a text contains a name that is not part of a longer one.
 pub(crate) fn names(text: &[u8], name: &[u8]) -> bool {
-    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let mut starts = 0..(text.len() + 1).saturating_sub(name.len().max(1));
     starts.any(|at| {
         let end = at + name.len();
         text[at..end] == *name
-            && !at.checked_sub(1).is_some_and(|before| is_name(&text[before]))
-            && !text.get(end).is_some_and(is_name)
+            && !at.checked_sub(1).is_some_and(|before| is_name_byte(text[before]))
+            && !text.get(end).is_some_and(|byte| is_name_byte(*byte))
     })
 }

@@ -248,8 +248,11 @@ impl<'t> Parser<'t> {
         let mut is_plain = true;
         if self.peek() == Some(b'[') {
             is_plain = false;
+            while self.peek()? != b']' {
+                (self.peek()? != b'\n').then_some(())?;
+                self.skip(true)?;
+            }
             self.at += 1;
-            self.subscript()?;
         }
         if self.starts(b"+=") {
             is_plain = false;
@@ -267,20 +270,6 @@ impl<'t> Parser<'t> {
             self.word()?
         };
         Some(Assignment { name, value: is_plain.then_some(value) })
-    }
-
-    /// Reads to the `]` of a subscript.
-    fn subscript(&mut self) -> Option<()> {
-        loop {
-            self.step()?;
-            match self.peek()? {
-                b']' => break self.at += 1,
-                b'\n' => return None,
-                b'$' => drop(self.dollar(true)?),
-                _ => self.at += 1,
-            }
-        }
-        Some(())
     }
 
     /// Reads the words of an array: `(a b)`.
@@ -316,7 +305,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-pub(super) fn is_name_byte(byte: u8) -> bool {
+pub(crate) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 

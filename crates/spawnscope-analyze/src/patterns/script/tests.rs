@@ -5,7 +5,7 @@ use super::{Kind, Script};
 /// Returns the simple commands of a script, each with the kinds of its ancestors.
 fn shown(text: &str) -> Option<Vec<String>> {
     let script = Script::parse(text.as_bytes())?;
-    let kind = |index: usize| match &script.node(index).kind {
+    let kind = |index: usize| match script.kind(index) {
         Kind::List { .. } | Kind::Pipeline { .. } | Kind::Simple(_) => "",
         Kind::For(_) => "for ",
         Kind::Loop { .. } => "loop ",
@@ -18,7 +18,7 @@ fn shown(text: &str) -> Option<Vec<String>> {
     let commands = (0..script.len()).filter(|index| script.simple(*index).is_some());
     let commands = commands.map(|index| {
         let around: String = script.ancestors(index).map(kind).collect();
-        format!("{around}{}", String::from_utf8_lossy(script.source(&script.node(index).range)))
+        format!("{around}{}", String::from_utf8_lossy(script.code(index)))
     });
     Some(commands.collect())
 }

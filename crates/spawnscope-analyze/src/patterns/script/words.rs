@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::Kind;
 use super::parser::{Parser, is_delimiter, is_name_byte};
+use super::{Kind, identifier_length};
+use crate::patterns::words::{fits, string_length};
 
 /// A word of a command in a script.
 #[derive(Clone, Debug, Default)]
@@ -63,26 +64,11 @@ impl<'t> Word<'t> {
 
     /// Whether the word may be the source of this argument.
     pub(crate) fn can_be(&self, argument: &[u8]) -> bool {
-        let mut rest = argument;
-        let mut is_open = false;
-        for part in &self.parts {
-            let Part::Literal { text, .. } = part else {
-                is_open = true;
-                continue;
-            };
-            let found = match is_open {
-                true => rest.windows(text.len().max(1)).position(|window| window == text),
-                false => rest.starts_with(text).then_some(0),
-            };
-            let Some(found) = found.or(text.is_empty().then_some(0)) else { return false };
-            rest = &rest[found + text.len()..];
-        }
-        let ends_open = !matches!(self.parts.last(), Some(Part::Literal { .. }));
-        rest.is_empty() || (is_open && (ends_open || self.ends_with_literal_of(argument)))
-    }
-
-    fn ends_with_literal_of(&self, argument: &[u8]) -> bool {
-        matches!(self.parts.last(), Some(Part::Literal { text, .. }) if argument.ends_with(text))
+        let parts = self.parts.iter().map(|part| match part {
+            Part::Literal { text, .. } => Some(&text[..]),
+            _ => None,
+        });
+        fits(parts, argument)
     }
 
     /// Whether an expansion in the word may set a variable: `${name:=text}`, `$((name++))`.
@@ -167,13 +153,8 @@ impl<'t> Parser<'t> {
                 }
                 self.at += 2;
             }
-            b'$' => match self.rest().get(1) {
-                Some(b'"') => self.at += 1,
-                _ => {
-                    let part = self.dollar(false)?;
-                    parts.extend(part);
-                }
-            },
+            b'$' if self.rest().get(1) == Some(&b'"') => self.at += 1,
+            b'$' => parts.push(self.dollar(false)?),
             b'*' | b'?' => self.pattern(parts),
             b'[' if self.is_bracket() => self.pattern(parts),
             b'~' if self.at == start || b"=:".contains(&self.text[self.at - 1]) => self.pattern(parts),
@@ -205,24 +186,31 @@ impl<'t> Parser<'t> {
     /// Skips `(a|b)` of an extended pattern.
     fn extended_pattern(&mut self) -> Option<()> {
         let mut depth = 0_usize;
-        let mut ignored = Vec::new();
         loop {
-            self.step()?;
             match self.peek()? {
                 b'(' => depth += 1,
+                b')' if depth == 1 => break,
                 b')' => depth -= 1,
                 b'\n' => return None,
-                byte @ (b'\'' | b'"' | b'\\' | b'$') => {
-                    self.part(byte, self.at, &mut ignored)?;
-                    continue;
-                }
                 _ => {}
             }
-            self.at += 1;
-            if depth == 0 {
-                break Some(());
-            }
+            self.skip(false)?;
         }
+        self.skip(false)
+    }
+
+    /// Skips an expansion, a text in quotes, or a byte.
+    pub(super) fn skip(&mut self, is_quoted: bool) -> Option<()> {
+        self.step()?;
+        match self.peek()? {
+            b'$' => drop(self.dollar(is_quoted)?),
+            b'`' => drop(self.backquoted(is_quoted)?),
+            b'"' => self.nested(|parser| parser.double_quoted(&mut Vec::new()))?,
+            b'\'' if !is_quoted => self.part(b'\'', self.at, &mut Vec::new())?,
+            b'\\' => self.at += 2,
+            _ => self.at += 1,
+        }
+        Some(())
     }
 
     fn double_quoted(&mut self, parts: &mut Vec<Part<'t>>) -> Option<()> {
@@ -242,8 +230,8 @@ impl<'t> Parser<'t> {
                     self.at += 2;
                 }
                 b'$' => match self.dollar(true)? {
-                    Some(Part::Literal { text, .. }) => push(parts, &text, true),
-                    part => parts.extend(part),
+                    Part::Literal { text, .. } => push(parts, &text, true),
+                    part => parts.push(part),
                 },
                 b'`' => parts.push(self.backquoted(true)?),
                 byte => {
@@ -262,8 +250,8 @@ impl<'t> Parser<'t> {
     }
 
     /// Reads an expansion that begins with `$`. The part is a literal for a lone `$`.
-    pub(super) fn dollar(&mut self, is_quoted: bool) -> Option<Option<Part<'t>>> {
-        self.nested(|parser| parser.expansion(is_quoted)).map(Some)
+    fn dollar(&mut self, is_quoted: bool) -> Option<Part<'t>> {
+        self.nested(|parser| parser.expansion(is_quoted))
     }
 
     fn expansion(&mut self, is_quoted: bool) -> Option<Part<'t>> {
@@ -271,18 +259,17 @@ impl<'t> Parser<'t> {
         let next = self.rest().get(1).copied().unwrap_or_default();
         let length = match next {
             b'(' => {
-                let is_arithmetic = self.starts(b"$((") && self.attempt(Self::arithmetic_expansion).is_some();
-                if !is_arithmetic {
+                if !self.starts(b"$((") || self.attempt(|parser| parser.arithmetic(3)).is_none() {
                     return self.substitution(2, is_quoted);
                 }
                 self.at - start
             }
             b'{' => return self.braces(is_quoted),
             b'[' => self.rest().iter().position(|byte| *byte == b']')? + 1,
-            b'\'' if !is_quoted => self.escaped_text()?,
+            b'\'' if !is_quoted => 3 + string_length(&self.rest()[2..], b'\'')?,
             b'0'..=b'9' => return Some(self.variable(1, is_quoted)),
             _ if is_name_byte(next) => {
-                let length = self.rest()[1..].iter().take_while(|byte| is_name_byte(**byte)).count();
+                let length = identifier_length(&self.rest()[1..]);
                 return Some(self.variable(length, is_quoted));
             }
             b'@' | b'*' | b'#' | b'?' | b'$' | b'!' | b'-' => 2,
@@ -301,72 +288,35 @@ impl<'t> Parser<'t> {
         Part::Variable { name, is_quoted }
     }
 
-    /// Returns the length of `$'text'`.
-    fn escaped_text(&self) -> Option<usize> {
-        let mut at = 2;
-        loop {
-            match self.rest().get(at)? {
-                b'\'' => break Some(at + 1),
-                b'\\' => at += 2,
-                _ => at += 1,
-            }
-        }
-    }
-
-    fn arithmetic_expansion(&mut self) -> Option<()> {
-        self.at += 3;
-        self.arithmetic()
-    }
-
-    /// Reads to the `))` that ends arithmetic.
-    pub(super) fn arithmetic(&mut self) -> Option<()> {
+    /// Reads arithmetic whose opening has this length, up to `))`.
+    pub(super) fn arithmetic(&mut self, opening: usize) -> Option<()> {
+        self.at += opening;
         let mut depth = 0_usize;
         loop {
-            self.step()?;
             match self.peek()? {
                 b'(' => depth += 1,
-                b')' if depth > 0 => depth -= 1,
-                b')' => {
-                    self.starts(b"))").then_some(())?;
-                    self.at += 2;
-                    break Some(());
-                }
-                b'$' => {
-                    self.dollar(true)?;
-                    continue;
-                }
-                b'`' => {
-                    self.backquoted(true)?;
-                    continue;
-                }
+                b')' if depth == 0 => break,
+                b')' => depth -= 1,
                 _ => {}
             }
-            self.at += 1;
+            self.skip(true)?;
         }
+        self.starts(b"))").then(|| self.at += 2)
     }
 
     fn braces(&mut self, is_quoted: bool) -> Option<Part<'t>> {
         let start = self.at;
-        let name = self.rest()[2..].iter().take_while(|byte| is_name_byte(**byte)).count();
+        let name = identifier_length(&self.rest()[2..]);
         if name > 0 && self.rest().get(2 + name) == Some(&b'}') {
             let name = &self.rest()[2..2 + name];
             self.at += name.len() + 3;
             return Some(Part::Variable { name, is_quoted });
         }
         self.at += 2;
-        let mut ignored = Vec::new();
-        loop {
-            self.step()?;
-            match self.peek()? {
-                b'}' => break self.at += 1,
-                b'$' => drop(self.dollar(is_quoted)?),
-                b'`' => drop(self.backquoted(is_quoted)?),
-                b'"' => self.nested(|parser| parser.double_quoted(&mut ignored))?,
-                b'\'' if !is_quoted => self.part(b'\'', start, &mut ignored)?,
-                b'\\' => self.at += 2,
-                _ => self.at += 1,
-            }
+        while self.peek()? != b'}' {
+            self.skip(is_quoted)?;
         }
+        self.at += 1;
         Some(Part::Other { text: &self.text[start..self.at], is_quoted })
     }
 
@@ -382,15 +332,8 @@ impl<'t> Parser<'t> {
     }
 
     fn backquoted(&mut self, is_quoted: bool) -> Option<Part<'t>> {
-        let mut length = 1;
-        loop {
-            match self.rest().get(length)? {
-                b'`' => break,
-                b'\\' => length += 2,
-                _ => length += 1,
-            }
-        }
-        let (start, close) = (self.at, self.at + length);
+        let start = self.at;
+        let close = start + 1 + string_length(&self.rest()[1..], b'`')?;
         let node = self.node(|parser| {
             // Within backquotes, backslashes have another meaning.
             if !parser.text[start..close].contains(&b'\\') {

@@ -5,13 +5,13 @@
 use std::ops::Range;
 
 use super::around::{Around, is_reader, loops_around, statement_at};
-use super::many::{directory_of, is_kept, operand_of, writes_file};
+use super::many::{directory_of, operand_of};
 use super::shell::{FoundCall, unused_variable};
-use super::{EditRefusal, Splice, line_end, line_start, refuse, refuse_if, splice};
+use super::{Result, Splice, inserted, line_end, line_start, or_refuse, refuse, refuse_for, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::joins;
 use crate::patterns::programs::has_property;
-use crate::patterns::script::{Kind, Script, Simple, Word, identifiers};
+use crate::patterns::script::{Kind, Redirection, Script, Simple, Word, identifiers, span};
 use crate::patterns::shells::Dialect;
 use crate::patterns::words::contains;
 
@@ -26,7 +26,7 @@ struct Lifted<'t> {
 }
 
 /// Replaces the calls in a loop by one after it.
-pub(super) fn collected(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+pub(super) fn collected(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     let script = call.script;
     refuse_if(call.rewrite.dialect != Dialect::Bash, "the loop has other commands, too")?;
     let (around, lifted) = outermost(call)?;
@@ -35,8 +35,7 @@ pub(super) fn collected(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRef
     for each in &lifted {
         let simple = script.simple(each.command);
         let words = simple.map(|simple| &simple.words[each.operands.clone()]).unwrap_or_default();
-        let (Some(first), Some(last)) = (words.first(), words.last()) else { return refuse("the call has no words") };
-        let source = name(script.source(&(first.range.start..last.range.end)));
+        let source = name(script.source(&span(words)));
         let program = name(&script.program(each.command).unwrap_or_default());
         let is_new = !arrays.iter().any(|(_, known)| *known == source);
         if is_new || !is_alone(script, each, &around) {
@@ -58,7 +57,7 @@ pub(super) fn collected(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRef
 }
 
 /// Returns the outermost loop after which the calls may be made, with these calls.
-fn outermost<'t>(call: &FoundCall<'_, 't>) -> Result<(Around<'t>, Vec<Lifted<'t>>), EditRefusal> {
+fn outermost<'t>(call: &FoundCall<'t>) -> Result<(Around<'t>, Vec<Lifted<'t>>)> {
     let mut best = refuse("the call is not in a loop");
     for around in loops_around(call) {
         let lifted = lifted_of(call, &around).and_then(|lifted| check_rest(call, &around, &lifted).map(|()| lifted));
@@ -73,9 +72,8 @@ fn outermost<'t>(call: &FoundCall<'_, 't>) -> Result<(Around<'t>, Vec<Lifted<'t>
 
 /// Returns the bytes of a call and of what handles its failure.
 fn whole(script: &Script<'_>, lifted: &Lifted<'_>) -> Range<usize> {
-    let range = script.node(lifted.command).range.clone();
     let list = script.ancestors(lifted.command).nth(1).filter(|_| lifted.if_failed.is_some());
-    list.map_or(range, |list| script.node(list).range.clone())
+    script.range(list.unwrap_or(lifted.command))
 }
 
 /// Whether a call is a statement of the loop, which is executed each time.
@@ -85,7 +83,7 @@ fn is_alone(script: &Script<'_>, lifted: &Lifted<'_>, around: &Around<'_>) -> bo
 
 /// Removes a statement, with its line if there is nothing else in it.
 fn without_line(script: &Script<'_>, range: Range<usize>) -> Splice {
-    let start = script.text[..range.start].iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+    let start = line_start(script.text, range.start).saturating_sub(1);
     let end = line_end(script.text, range.end);
     let is_empty = |range: Range<usize>| script.text[range].trim_ascii().is_empty();
     let has_line = is_empty(start..range.start) && is_empty(range.end..end);
@@ -94,55 +92,43 @@ fn without_line(script: &Script<'_>, range: Range<usize>) -> Splice {
 
 /// Returns how to insert commands before and after a loop.
 pub(super) fn around_loop(script: &Script<'_>, node: usize, before: &str, after: &[String]) -> Vec<Splice> {
-    let range = script.node(node).range.clone();
+    let range = script.range(node);
     let indentation = &script.text[line_start(script.text, range.start)..range.start];
     let rest = &script.text[range.end..line_end(script.text, range.end)];
     let has_document = contains(script.source(&range), b"<<");
     let has_lines = indentation.trim_ascii().is_empty() && rest.trim_ascii().is_empty() && !has_document;
     let separator = if has_lines { format!("\n{}", name(indentation)) } else { "; ".to_owned() };
     let after: String = after.iter().map(|command| format!("{separator}{command}")).collect();
-    match script.statement(node) {
-        Some(_) => {
-            vec![splice(range.start..range.start, format!("{before}{separator}")), splice(range.end..range.end, after)]
-        }
-        None => vec![
-            splice(range.start..range.start, format!("{{ {before}; ")),
-            splice(range.end..range.end, format!("{after}; }}")),
-        ],
-    }
+    let [first, last] = match script.statement(node) {
+        Some(_) => [format!("{before}{separator}"), after],
+        None => [format!("{{ {before}; "), format!("{after}; }}")],
+    };
+    vec![inserted(range.start, first), inserted(range.end, last)]
 }
 
 /// Returns all calls in a loop from a call on.
-fn lifted_of<'t>(call: &FoundCall<'_, 't>, around: &Around<'t>) -> Result<Vec<Lifted<'t>>, EditRefusal> {
+fn lifted_of<'t>(call: &FoundCall<'t>, around: &Around<'t>) -> Result<Vec<Lifted<'t>>> {
     let script = call.script;
-    let from = script.node(call.command).range.start;
-    let mut lifted = vec![lift(call, call.command, around)?];
-    for index in script.inside(around.node) {
-        let is_after = script.node(index).range.start > from && around.body.contains(&script.node(index).range.start);
-        let program = script.program(index).filter(|_| is_after);
-        if program.is_some_and(|program| has_property(&program, "silent")) {
-            lifted.push(lift(call, index, around)?);
-        }
-    }
-    Ok(lifted)
+    let from = script.start(call.command);
+    let is_silent = |index: &usize| script.program(*index).is_some_and(|program| has_property(&program, "silent"));
+    let after = script.nodes_in(&(from + 1..around.body.end)).filter(is_silent);
+    std::iter::once(call.command).chain(after).map(|index| lift(call, index, around)).collect()
 }
 
-fn lift<'t>(call: &FoundCall<'_, 't>, command: usize, around: &Around<'t>) -> Result<Lifted<'t>, EditRefusal> {
+fn lift<'t>(call: &FoundCall<'t>, command: usize, around: &Around<'t>) -> Result<Lifted<'t>> {
     let script = call.script;
     let program = script.program(command).unwrap_or_default();
     let simple = script
         .simple(command)
-        .filter(|simple| simple.assignments.is_empty() && simple.redirections.iter().all(is_kept));
+        .filter(|simple| simple.assignments.is_empty() && simple.redirections.iter().all(Redirection::is_kept));
     let statement = statement_at(script, command);
-    let (Some(simple), false) = (simple, call.rewrite.failed.contains(&program)) else {
-        return refuse(format!("{} has its own input or output, or failed", name(&program)));
-    };
-    let list = script.ancestors(command).nth(1).map_or(0, |list| script.node(list).range.end);
+    let simple = simple.filter(|_| !call.rewrite.failed.contains(&program));
+    let simple = or_refuse(simple, format!("{} has its own input or output, or failed", name(&program)))?;
+    let list = script.ancestors(command).nth(1).map_or(0, |list| script.end(list));
     let next = script.text[list..].trim_ascii_start();
     let next = next.strip_prefix(b";").unwrap_or(next).trim_ascii_start();
-    if next.starts_with(b"then") || next.starts_with(b"do") && !next.starts_with(b"done") {
-        return refuse(format!("the script does something else if {} fails", name(&program)));
-    }
+    let is_test = next.starts_with(b"then") || next.starts_with(b"do") && !next.starts_with(b"done");
+    refuse_if(is_test, format!("the script does something else if {} fails", name(&program)))?;
     // A call whose status decides something is not moved.
     let if_failed = match statement {
         Ok(statement) => statement.if_failed,
@@ -150,44 +136,35 @@ fn lift<'t>(call: &FoundCall<'_, 't>, command: usize, around: &Around<'t>) -> Re
         Err(_) => None,
     };
     let operands = operands(call, command, simple, around)?;
-    let arguments: Vec<Vec<u8>> =
-        simple.words[1..].iter().map(|word| word.literal().unwrap_or_else(|| b"x".to_vec())).collect();
-    let words: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+    let words = simple.words[1..].iter().map(|word| word.literal().unwrap_or_else(|| b"x".to_vec()));
+    let words: Vec<Vec<u8>> = words.collect();
     let prints = words.iter().any(|word| word.starts_with(b"-") && !word.starts_with(b"--") && word.contains(&b'v'));
     let is_known = joins(&program, &words) && has_property(&program, "silent") && !script.is_function(&program);
-    if !is_known || prints || words.contains(&b"--verbose".as_slice()) {
-        return refuse(format!("the order of what {} prints would change", name(&program)));
-    }
-    let range = &script.node(command).range;
-    let destination = directory_of(call, command);
-    let end = match &destination {
+    refuse_if(
+        !is_known || prints || words.iter().any(|word| word == b"--verbose"),
+        format!("the order of what {} prints would change", name(&program)),
+    )?;
+    let end = match directory_of(call, command) {
         Some(destination) => format!(" {destination}"),
-        None => name(script.source(&(simple.words[operands.end - 1].range.end..range.end))),
+        None => name(script.source(&(simple.words[operands.end - 1].range.end..script.end(command)))),
     };
-    let start = name(script.source(&(range.start..simple.words[operands.start].range.start)));
+    let start = name(script.source(&(script.start(command)..simple.words[operands.start].range.start)));
     Ok(Lifted { command, operands, call: format!("{start}{{}}{end}"), if_failed })
 }
 
 /// Whether a command ends a list of commands joined by `&&`.
 fn is_last_of_and(script: &Script<'_>, command: usize) -> bool {
     let Some(list) = script.ancestors(command).nth(1) else { return false };
-    let range = &script.node(list).range;
-    let before = range.start..script.node(command).range.start;
-    let is_statement =
-        script.ancestors(list).next().is_none_or(|parent| !matches!(script.node(parent).kind, Kind::Pipeline { .. }));
-    matches!(script.node(list).kind, Kind::List { is_background: false })
-        && range.end == script.node(command).range.end
-        && is_statement
+    let before = script.start(list)..script.start(command);
+    let is_in_pipeline = script.parent(list).is_some_and(|parent| matches!(script.kind(parent), Kind::Pipeline { .. }));
+    matches!(script.kind(list), Kind::List { is_background: false })
+        && script.end(list) == script.end(command)
+        && !is_in_pipeline
         && script.source(&before).trim_ascii_end().ends_with(b"&&")
 }
 
 /// Returns which words of a call change in the loop. All others must stay the same.
-fn operands(
-    call: &FoundCall<'_, '_>,
-    command: usize,
-    simple: &Simple<'_>,
-    around: &Around<'_>,
-) -> Result<Range<usize>, EditRefusal> {
+fn operands(call: &FoundCall<'_>, command: usize, simple: &Simple<'_>, around: &Around<'_>) -> Result<Range<usize>> {
     let script = call.script;
     let last = operand_of(call, command, std::slice::from_ref(around))?;
     let changes = |at: usize| {
@@ -200,52 +177,41 @@ fn operands(
     while first > 1 && changes(first - 1) && directory_of(call, command).is_none() {
         first -= 1;
     }
-    match (1..first).find(|at| changes(*at)) {
-        Some(at) => refuse(format!("`{}` changes in the loop, too", name(script.source(&simple.words[at].range)))),
-        None => Ok(first..last + 1),
-    }
+    let other = (1..first).find(|at| changes(*at)).map(|at| name(script.source(&simple.words[at].range)));
+    refuse_for(other.map(|other| format!("`{other}` changes in the loop, too")))?;
+    Ok(first..last + 1)
 }
 
 /// Checks that the calls may run after the loop.
-fn check_rest(call: &FoundCall<'_, '_>, around: &Around<'_>, lifted: &[Lifted<'_>]) -> Result<(), EditRefusal> {
+fn check_rest(call: &FoundCall<'_>, around: &Around<'_>, lifted: &[Lifted<'_>]) -> Result<()> {
     let script = call.script;
-    let from = script.node(call.command).range.start;
+    let from = script.start(call.command);
     let may_repeat = lifted
         .iter()
         .all(|each| script.program(each.command).is_some_and(|program| has_property(&program, "repeatable")));
     refuse_if(!call.rewrite.is_distinct && !may_repeat, "some of the calls have the same arguments")?;
-    let redirections = &script.text[around.body.end..script.node(around.node).range.end];
-    if contains(redirections, b"2>") || contains(redirections, b"&>") {
-        return refuse("the errors of the loop are redirected");
-    }
-    let is_handler = |index: usize| {
-        let start = script.node(index).range.start;
-        lifted
-            .iter()
-            .any(|each| each.command != index && whole(script, each).contains(&start) && each.if_failed.is_some())
+    let redirections = &script.text[around.body.end..script.end(around.node)];
+    let has_errors = contains(redirections, b"2>") || contains(redirections, b"&>");
+    refuse_if(has_errors, "the errors of the loop are redirected")?;
+    // A call is lifted with what handles its failure.
+    let is_lifted = |index: usize| {
+        let is_in = |each: &Lifted<'_>| each.if_failed.is_some() && whole(script, each).contains(&script.start(index));
+        lifted.iter().any(|each| each.command == index || is_in(each))
     };
-    for index in script.inside(around.node) {
-        let node = script.node(index);
-        let is_lifted = lifted.iter().any(|each| each.command == index) || is_handler(index);
-        if !around.body.contains(&node.range.start) || is_lifted {
-            continue;
-        }
-        let is_after = node.range.start > from;
-        let may_stay = match &node.kind {
-            Kind::Simple(simple) => may_stay(script, around, index, simple, is_after),
-            Kind::Expression(_) => !is_after || script.source(&node.range).starts_with(b"(("),
-            Kind::List { is_background } => !is_background,
-            Kind::Function => false,
-            _ => true,
-        };
-        refuse_if(!may_stay, "the loop has other commands, too")?;
-    }
-    Ok(())
+    let may_stay = |index: usize| match script.kind(index) {
+        Kind::Simple(simple) => may_stay(script, around, index, simple, script.start(index) > from),
+        Kind::Expression(_) => script.start(index) <= from || script.code(index).starts_with(b"(("),
+        Kind::List { is_background } => !is_background,
+        Kind::Function => false,
+        _ => true,
+    };
+    let mut others = script.nodes_in(&around.body).filter(|index| !is_lifted(*index));
+    refuse_if(!others.all(may_stay), "the loop has other commands, too")
 }
 
 /// Whether a command may run before all of the calls that were before or after it.
 fn may_stay(script: &Script<'_>, around: &Around<'_>, index: usize, simple: &Simple<'_>, is_after: bool) -> bool {
-    let writes = simple.redirections.iter().any(|each| writes_file(each));
+    let writes = simple.redirections.iter().any(Redirection::writes_file);
     if simple.words.is_empty() {
         return simple.redirections.is_empty();
     }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::patterns::words::contains;
+use crate::patterns::words::{contains, fits, string_length};
 
 /// Characters that a shell interprets outside of quotes.
 const SPECIAL: &[u8] = b"|&;<>()$`*?[]~#!\r\t^{}";
@@ -77,12 +77,11 @@ impl CommandWord {
     /// Whether a word may have been this argument.
     pub(super) fn can_be(&self, argument: &[u8]) -> bool {
         let CommandWord::Pieces(pieces) = self else { return true };
-        let starts = |piece: &Piece| matches!(piece, Piece::Text(text) if !argument.starts_with(text));
-        let ends = |piece: &Piece| matches!(piece, Piece::Text(text) if !argument.ends_with(text));
-        match self.literal() {
-            Some(text) => text == argument,
-            None => !pieces.first().is_some_and(starts) && !pieces.last().is_some_and(ends),
-        }
+        let parts = pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => Some(&text[..]),
+            Piece::Code(_) => None,
+        });
+        fits(parts, argument)
     }
 }
 
@@ -127,6 +126,13 @@ pub(super) fn split(pieces: &[Piece]) -> Option<CommandCall> {
     (quote.is_none() && !is_assignment).then_some(CommandCall { words, input })
 }
 
+/// Reads a list of words, each with `word`.
+pub(super) fn listed(code: &[u8], word: impl Fn(&[u8]) -> Option<CommandWord>) -> Option<CommandCall> {
+    let words = split_code(code, b',')?.into_iter().filter(|word| !word.is_empty()).map(word);
+    let words: Vec<CommandWord> = words.collect::<Option<_>>()?;
+    (!words.is_empty()).then_some(CommandCall { words, input: None })
+}
+
 /// Returns the value of code that quotes it for a shell.
 fn unquoted(code: &[u8]) -> &[u8] {
     let value = [&b"shlex.quote("[..], b"pipes.quote(", b"quote("].iter().find_map(|quote| code.strip_prefix(*quote));
@@ -159,13 +165,4 @@ pub(super) fn split_code(code: &[u8], separator: u8) -> Option<Vec<&[u8]>> {
     }
     parts.push(code[start..].trim_ascii());
     (depth == 0).then_some(parts)
-}
-
-/// Returns the length of a string up to its closing quote.
-pub(super) fn string_length(text: &[u8], quote: u8) -> Option<usize> {
-    let mut at = 0;
-    while *text.get(at)? != quote {
-        at += if text[at] == b'\\' { 2 } else { 1 };
-    }
-    Some(at)
 }

@@ -2,9 +2,11 @@
 //! order-only prerequisite, which make checks without a launch. A shell tests first whether the
 //! directory exists.
 
+use std::ops::Range;
+
 use super::around::first_of_list;
 use super::shell::FoundCall;
-use super::{EditRefusal, Splice, refuse, refuse_if, splice};
+use super::{Result, Splice, inserted, or_refuse, refuse, refuse_if, splice};
 use crate::patterns::script::{Kind, Part};
 use crate::patterns::words::contains;
 
@@ -12,7 +14,7 @@ use crate::patterns::words::contains;
 const OF_TARGET: [&[u8]; 6] = [b"$(@D)", b"${@D}", b"\"$(@D)\"", b"$(dir $@)", b"\"$(dir $@)\"", b"$(dir $(@))"];
 
 /// Returns the changes for the recipe line at a line of a makefile.
-pub(super) fn splices(makefile: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
+pub(super) fn splices(makefile: &[u8], line: u32) -> Result<Vec<Splice>> {
     let mut lines = Vec::new();
     for text in makefile.split_inclusive(|byte| *byte == b'\n') {
         let start = lines.last().map_or(0, |(start, text): &(usize, &[u8])| start + text.len());
@@ -21,47 +23,44 @@ pub(super) fn splices(makefile: &[u8], line: u32) -> Result<Vec<Splice>, EditRef
     let own = (line as usize).wrapping_sub(1);
     let is_recipe = |at: usize| lines.get(at).is_some_and(|(_, text)| text.starts_with(b"\t"));
     let is_continued = |at: usize| lines.get(at).is_some_and(|(_, text)| text.trim_ascii_end().ends_with(b"\\"));
-    let Some(rule) = (0..own).rev().find(|at| !is_recipe(*at)) else { return refuse("the recipe has no rule") };
+    let rule = or_refuse((0..own).rev().find(|at| !is_recipe(*at)), "the recipe has no rule")?;
     let prefix = lines.get(own).filter(|_| is_recipe(own)).and_then(|(_, text)| prefix_of(text, lines[rule].1));
-    let Some(prefix) = prefix else { return refuse("the line does more than to make the directory of its target") };
+    let prefix = or_refuse(prefix, "the line does more than to make the directory of its target")?;
     let has_others = is_recipe(own + 1) || own > rule + 1;
     let of_lines = [own.wrapping_sub(1), rule, rule.wrapping_sub(1)];
-    if !has_others || of_lines.into_iter().any(is_continued) || !is_plain_rule(lines[rule].1) {
-        return refuse("the rule is not plain");
-    }
+    let is_plain = has_others && !of_lines.into_iter().any(is_continued) && is_plain_rule(lines[rule].1);
+    refuse_if(!is_plain, "the rule is not plain")?;
     let expands_twice = |(_, text): &(usize, &[u8])| !text.starts_with(b"\t") && contains(text, b"$$");
-    if lines.iter().any(expands_twice) && !contains(makefile, b".SECONDEXPANSION") {
-        return refuse("the makefile has `$$` outside of recipes");
-    }
+    let has_dollars = lines.iter().any(expands_twice) && !contains(makefile, b".SECONDEXPANSION");
+    refuse_if(has_dollars, "the makefile has `$$` outside of recipes")?;
     let (start, text) = lines[rule];
     let end = start + text.trim_ascii_end().len();
-    let mut splices =
-        vec![splice(end..end, b" | $$(@D)/."), splice(lines[own].0..lines[own].0 + lines[own].1.len(), "")];
+    let mut splices = vec![inserted(end, b" | $$(@D)/."), splice(lines[own].0..lines[own].0 + lines[own].1.len(), "")];
     if !contains(&makefile[..start], b".SECONDEXPANSION") {
-        splices.push(splice(start..start, b".SECONDEXPANSION:\n"));
+        splices.push(inserted(start, b".SECONDEXPANSION:\n"));
     }
     if !contains(makefile, b"\n%/.:") {
         let newline: &[u8] = if makefile.ends_with(b"\n") { b"" } else { b"\n" };
         let rule = [newline, b"\n.PRECIOUS: %/.\n%/.:\n\t", prefix, b"mkdir -p $@\n"].concat();
-        splices.push(splice(makefile.len()..makefile.len(), rule));
+        splices.push(inserted(makefile.len(), rule));
     }
     Ok(splices)
 }
 
 /// Puts a test before a call: `[ -d "$d" ] || mkdir -p "$d"`. Both succeed if the directory exists.
-pub(super) fn tested(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+pub(super) fn tested(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     let script = call.script;
     let [_, option, directory] = &call.simple.words[..] else { return refuse("the line makes several directories") };
     let is_plain = option.literal().as_deref() == Some(b"-p") && call.pipeline.len() == 1;
     let launches = directory.parts.iter().any(|part| matches!(part, Part::Substitution { .. }));
     refuse_if(!is_plain || launches, "the line does more than to make a directory")?;
     let test = format!("[ -d {} ] || ", call.quoted_source(directory)?);
-    let range = &script.node(call.command).range;
-    let pipeline = script.node(call.command).parent.map(|pipeline| &script.node(pipeline).kind);
+    let Range { start, end } = script.range(call.command);
+    let pipeline = script.parent(call.command).map(|pipeline| script.kind(pipeline));
     let is_first = first_of_list(script, call.command).is_some();
     Ok(match pipeline {
-        Some(Kind::Pipeline { is_negated: false }) if is_first => vec![splice(range.start..range.start, test)],
-        _ => vec![splice(range.start..range.start, format!("{{ {test}")), splice(range.end..range.end, "; }")],
+        Some(Kind::Pipeline { is_negated: false }) if is_first => vec![inserted(start, test)],
+        _ => vec![inserted(start, format!("{{ {test}")), inserted(end, "; }")],
     })
 }
 
@@ -101,7 +100,7 @@ mod tests {
 
     const RECIPES: &str = "all: out/a/x.o out/a/y.o out/b/c/z.o out/n.x top\n\nout/%.o: in/%\n\t@mkdir -p $(dir $@)\n\t@cp $< $@\n\t@echo made $@\n\ntop:\n\t@mkdir -p $(@D)\n\t@echo >$@\nout/n.x: in/a/x\n\t@mkdir -p out\n\t@cp $< $@\nclean:\n\trm -r out top\n";
 
-    fn edited(makefile: &str, line: u32) -> Result<String, EditRefusal> {
+    fn edited(makefile: &str, line: u32) -> Result<String> {
         let splices = in_order(splices(makefile.as_bytes(), line)?)?;
         Ok(String::from_utf8(spliced(makefile.as_bytes(), &splices)).unwrap())
     }

@@ -4,9 +4,9 @@
 
 use std::ops::Range;
 
-use super::makefile::call_at;
+use super::makefile::expansion_length;
 use super::shell::ShellRewrite;
-use super::{EditRefusal, Splice, package, refuse, refuse_if, splice};
+use super::{Result, Splice, line_end, or_refuse, package, refuse_if, splice};
 
 /// The name of the variable that stands for what make expands, before a number.
 const EXPANDED: &str = "MADE_BY_MAKE_";
@@ -22,8 +22,8 @@ pub(super) struct Code<'t> {
 }
 
 /// Returns the changes of the calls in the recipe line that begins at a line of a makefile.
-pub(super) fn in_recipe(rewrite: &ShellRewrite, makefile: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
-    let Some(code) = Code::at_line(makefile, line) else { return refuse("the line is not a line of a recipe") };
+pub(super) fn in_recipe(rewrite: &ShellRewrite, makefile: &[u8], line: u32) -> Result<Vec<Splice>> {
+    let code = or_refuse(Code::at_line(makefile, line), "the line is not a line of a recipe")?;
     code.translated(rewrite.splices(&code.text, None)?)
 }
 
@@ -33,12 +33,10 @@ pub(super) fn recipe_at(makefile: &[u8], line: u32) -> Option<Vec<u8>> {
 }
 
 /// Returns the changes of the calls in the script of a package that has this text.
-pub(super) fn in_package(rewrite: &ShellRewrite, command: &[u8], json: &[u8]) -> Result<Vec<Splice>, EditRefusal> {
+pub(super) fn in_package(rewrite: &ShellRewrite, command: &[u8], json: &[u8]) -> Result<Vec<Splice>> {
     let scripts = package::scripts(json).unwrap_or_default();
     let mut found = scripts.into_iter().filter_map(|script| Code::of_json(json, &script.range));
-    let Some(code) = found.find(|code| code.text == command) else {
-        return refuse("no script of the package has this text");
-    };
+    let code = or_refuse(found.find(|code| code.text == command), "no script of the package has this text")?;
     code.translated(rewrite.splices(&code.text, None)?)
 }
 
@@ -59,7 +57,7 @@ impl<'t> Code<'t> {
                 b'\\' if rest.len() > 1 => code.push(at, &rest[..2], 2),
                 b'$' if rest.starts_with(b"$$") => code.push(at, b"$", 2),
                 b'$' => {
-                    let length = expansion(rest)?;
+                    let length = expansion_length(&rest[..line_end(rest, 0)])?;
                     let variable = format!("${{{EXPANDED}{}}}", code.expanded.len());
                     code.expanded.push(&rest[..length]);
                     code.push(at, variable.as_bytes(), length)
@@ -98,7 +96,7 @@ impl<'t> Code<'t> {
     }
 
     /// Returns the changes of the file for changes of the code.
-    pub(super) fn translated(&self, splices: Vec<Splice>) -> Result<Vec<Splice>, EditRefusal> {
+    pub(super) fn translated(&self, splices: Vec<Splice>) -> Result<Vec<Splice>> {
         let translate = |change: Splice| {
             let range = self.positions[change.range.start]..self.positions[change.range.end];
             let text = String::from_utf8_lossy(&change.text);
@@ -112,19 +110,9 @@ impl<'t> Code<'t> {
                 text.replace(&format!("{name}}}"), &expanded)
                     .replace(&format!("{name}##*/}}"), &format!("$(notdir {expanded})"))
             });
-            match text.contains(EXPANDED) {
-                true => refuse("make expands what the shell would have to change"),
-                false => Ok(Splice { limits: change.limits, ..splice(range, text) }),
-            }
+            refuse_if(text.contains(EXPANDED), "make expands what the shell would have to change")?;
+            Ok(Splice { limits: change.limits, ..splice(range, text) })
         };
         splices.into_iter().map(translate).collect()
     }
-}
-
-/// Returns the length of an expansion of make: `$@`, `$(NAME)`. `None` if its end is not in the
-/// same line.
-fn expansion(text: &[u8]) -> Option<usize> {
-    let line = text.split(|byte| *byte == b'\n').next()?;
-    let is_call = matches!(line.get(1)?, b'(' | b'{');
-    Some(if is_call { call_at(line, 0)?.len() + 3 } else { 2 })
 }

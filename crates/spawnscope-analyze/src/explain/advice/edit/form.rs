@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::EditRefusal;
 use super::shell::ShellRewrite;
+use super::{Result, or_refuse};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::Simple;
 
@@ -12,7 +12,7 @@ use crate::patterns::script::Simple;
 /// `{#1}` the same as a number in arithmetic, `{@1}` without its `@`, `{x}` the text that the
 /// program reads, and `{y}` the variable that gets the result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::explain::advice) enum Form {
+pub(crate) enum Form {
     /// Expansions of one operand, each of the result of the one before: `%/*` for `${p%/*}`. `{v}`
     /// stands for the variable.
     Steps { operand: Operand, steps: Vec<String> },
@@ -47,12 +47,12 @@ pub(in crate::explain::advice) enum Form {
 
 /// New code for the calls of a line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::explain::advice) struct NewCode {
-    pub(in crate::explain::advice) form: Form,
+pub(crate) struct NewCode {
+    pub(crate) form: Form,
     /// Whether it does the same only for a text of one line.
-    pub(in crate::explain::advice) needs_one_line: bool,
+    pub(crate) needs_one_line: bool,
     /// What the code of a table changes besides the launches.
-    pub(in crate::explain::advice) limits: Vec<&'static str>,
+    pub(crate) limits: Vec<&'static str>,
 }
 
 impl From<Form> for NewCode {
@@ -72,7 +72,7 @@ pub(crate) enum OneCall {
 
 /// Where a call has the text that an expansion replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::explain::advice) enum Operand {
+pub(crate) enum Operand {
     First,
     Last,
     /// The input: `echo "$x" | program`.
@@ -81,12 +81,12 @@ pub(in crate::explain::advice) enum Operand {
 
 impl Form {
     /// Returns expansions of the text that the program reads.
-    pub(in crate::explain::advice) fn of_input(steps: impl IntoIterator<Item = String>) -> Form {
+    pub(crate) fn of_input(steps: impl IntoIterator<Item = String>) -> Form {
         Form::Steps { operand: Operand::Input, steps: steps.into_iter().collect() }
     }
 
     /// Returns the new code for a text in `$x`, and the variable that it sets.
-    pub(in crate::explain::advice) fn shown(&self) -> (String, Option<&'static str>) {
+    pub(crate) fn shown(&self) -> (String, Option<&'static str>) {
         match self {
             Form::Steps { steps, .. } if steps.len() == 1 => (expansion("x", &steps[0]), None),
             Form::Steps { steps, .. } => {
@@ -146,11 +146,6 @@ impl Form {
         }
     }
 
-    /// Whether the new code depends on the arguments of the call.
-    pub(super) fn is_of_arguments(&self) -> bool {
-        !self.texts().is_empty()
-    }
-
     /// Whether the new code contains the word of a call with this number, from 1. `count` is the
     /// number of words.
     pub(super) fn has_word(&self, number: usize, count: usize) -> bool {
@@ -172,6 +167,27 @@ impl Form {
     }
 }
 
+/// Replaces the placeholders of words in a template: `{2}`, `{#1}`. `value` returns what stands
+/// for a word, after what is before its number.
+pub(super) fn filled<W>(
+    template: &str,
+    words: &[W],
+    value: impl Fn(&str, &W) -> Option<Result<String>>,
+) -> Result<String> {
+    let (mut text, mut rest) = (String::new(), template);
+    while let Some((before, after)) = rest.split_once('{') {
+        let placeholder = after.split_once('}').and_then(|(inside, after)| {
+            let number = inside.trim_start_matches(|each: char| !each.is_ascii_digit());
+            let word = words.get(number.parse::<usize>().ok()?)?;
+            Some((inside.strip_suffix(number)?, word, after))
+        });
+        let source = placeholder.and_then(|(kind, word, _)| value(kind, word)).transpose()?;
+        text.extend([before, source.as_deref().unwrap_or("{")]);
+        rest = placeholder.filter(|_| source.is_some()).map_or(after, |(.., after)| after);
+    }
+    Ok(text + rest)
+}
+
 /// Returns an expansion of a variable.
 pub(super) fn expansion(variable: &str, step: &str) -> String {
     format!("${{{variable}{}}}", step.replace("{v}", variable))
@@ -179,17 +195,17 @@ pub(super) fn expansion(variable: &str, step: &str) -> String {
 
 /// Returns the new code for the words of a call. They are those of the recorded calls, apart from
 /// the variables in them: a variable in a script of sed is also in the new code, as a text.
-pub(super) fn form_for(rewrite: &ShellRewrite, simple: &Simple<'_>) -> Result<Form, EditRefusal> {
+pub(super) fn form_for(rewrite: &ShellRewrite, simple: &Simple<'_>) -> Result<Form> {
     let count = simple.words.len() - 1;
     let mut words = simple.words.iter().enumerate().skip(1);
     let changing = words.find(|(number, word)| word.literal().is_none() && !rewrite.code.form.has_word(*number, count));
-    let Some((number, word)) = changing.filter(|_| rewrite.code.form.is_of_arguments()) else {
+    let Some((number, word)) = changing.filter(|_| !rewrite.code.form.texts().is_empty()) else {
         return Ok(rewrite.code.form.clone());
     };
     let has_others = words.any(|(number, word)| word.literal().is_none() && !rewrite.code.form.has_word(number, count));
     let form = word.around_variable().filter(|_| !has_others).and_then(|([before, after], variable)| {
         let value_in = |call: &Vec<Vec<u8>>| {
-            call.get(number - 1)?.strip_prefix(&before[..])?.strip_suffix(&after[..]).map(<[u8]>::to_vec)
+            Some(call.get(number - 1)?.strip_prefix(&before[..])?.strip_suffix(&after[..])?.to_vec())
         };
         let values: BTreeSet<Option<Vec<u8>>> = rewrite.calls.iter().map(value_in).collect();
         let value = values.first().cloned().flatten().filter(|_| values.len() == 1)?;
@@ -197,7 +213,5 @@ pub(super) fn form_for(rewrite: &ShellRewrite, simple: &Simple<'_>) -> Result<Fo
         let is_text = !value.is_empty() && value.iter().all(is_plain);
         is_text.then(|| rewrite.code.form.with_expansion(&name(&value), &format!("\"${{{}}}\"", name(variable))))?
     });
-    form.ok_or_else(|| {
-        EditRefusal(format!("the arguments of {} depend on more than its input", name(&rewrite.program)))
-    })
+    or_refuse(form, format!("the arguments of {} depend on more than its input", name(&rewrite.program)))
 }

@@ -2,7 +2,6 @@
 //! hold for every edit.
 
 use super::makefile::MakeRewrite;
-use super::python::PythonRewrite;
 use super::shell::ShellRewrite;
 use super::{Edit, Form, Host, NewCode, Operand, PackageRewrite, Rewrite, spliced};
 use crate::patterns::script::Script;
@@ -44,7 +43,7 @@ pub fn edit_for_fuzzing(selector: u8, line: u32, words: &[&[u8]], text: &[u8]) {
     };
     let rewrite = match selector {
         9 => Rewrite::Make(MakeRewrite { commands: [words.join(&b' ')].into(), ..MakeRewrite::default() }),
-        11 => Rewrite::Python(PythonRewrite { commands: [words.join(&b' ')].into() }),
+        11 => Rewrite::Python([words.join(&b' ')].into()),
         10 => Rewrite::Package(PackageRewrite {
             scripts: words.iter().cloned().collect(),
             programs: words.iter().cloned().collect(),

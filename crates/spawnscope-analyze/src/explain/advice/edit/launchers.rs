@@ -4,19 +4,19 @@
 use std::ops::Range;
 
 use super::shell::FoundCall;
-use super::{EditRefusal, Splice, refuse, refuse_if, splice};
+use super::{Result, Splice, inserted, or_refuse, refuse, refuse_for, refuse_if, splice, spliced};
 use crate::explain::advice::phrases::name;
 use crate::model::launch::base_name;
 use crate::patterns::programs::has_property;
-use crate::patterns::script::{Kind, Script, Word, identifiers, names};
+use crate::patterns::script::{Assignment, Kind, Script, Word, identifiers, is_name_byte, names};
 use crate::patterns::shells::is_shell;
 use crate::patterns::words::contains;
 use crate::patterns::xargs::XargsOptions;
 
 /// Passes many inputs at once.
-pub(super) fn pass_many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+pub(super) fn pass_many(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     refuse_if(call.rewrite.has_failures, format!("{} failed", call.program()))?;
-    let words: Vec<Vec<u8>> = call.simple.words.iter().map(|word| word.literal().unwrap_or_default()).collect();
+    let words = call.simple.texts();
     match call.rewrite.program.ends_with(b"find") {
         true => find(call, &words),
         false => xargs(call, &words),
@@ -24,12 +24,11 @@ pub(super) fn pass_many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRef
 }
 
 /// `find -exec program {} \;` becomes `find -exec program {} +`.
-fn find(call: &FoundCall<'_, '_>, words: &[Vec<u8>]) -> Result<Vec<Splice>, EditRefusal> {
-    let Some(exec) = words.iter().rposition(|word| word == b"-exec") else { return refuse("find has no -exec") };
+fn find(call: &FoundCall<'_>, words: &[Vec<u8>]) -> Result<Vec<Splice>> {
+    let exec = or_refuse(words.iter().rposition(|word| word == b"-exec"), "find has no -exec")?;
     let [command @ .., file, end] = &words[exec + 1..] else { return refuse("find has no command") };
-    if file != b"{}" || end != b";" || command.iter().any(|word| contains(word, b"{}")) {
-        return refuse("`{}` is not the last argument of the command");
-    }
+    let is_last = file == b"{}" && end == b";" && !command.iter().any(|word| contains(word, b"{}"));
+    refuse_if(!is_last, "`{}` is not the last argument of the command")?;
     let last = words.len() - 1;
     let plus = splice(call.simple.words[last].range.clone(), b"+");
     let body = looped(call, &words[exec + 1..last - 1], exec + 1, None)?;
@@ -37,14 +36,13 @@ fn find(call: &FoundCall<'_, '_>, words: &[Vec<u8>]) -> Result<Vec<Splice>, Edit
 }
 
 /// `xargs -n1 program` and `xargs -I{} program {}` become `xargs program`.
-fn xargs(call: &FoundCall<'_, '_>, words: &[Vec<u8>]) -> Result<Vec<Splice>, EditRefusal> {
+fn xargs(call: &FoundCall<'_>, words: &[Vec<u8>]) -> Result<Vec<Splice>> {
     let options = XargsOptions::of(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
-    if let Some(other) = options.other {
-        return refuse(format!("xargs has the option `{}`", name(&words[other])));
-    }
-    if options.single.is_empty() || options.parallel.is_some() || options.command >= words.len() {
-        return refuse("xargs already passes several inputs, or to several processes");
-    }
+    refuse_for(options.other.map(|other| format!("xargs has the option `{}`", name(&words[other]))))?;
+    refuse_if(
+        options.single.is_empty() || options.parallel.is_some() || options.command >= words.len(),
+        "xargs already passes several inputs, or to several processes",
+    )?;
     let command = &words[options.command..];
     let mut splices: Vec<Splice> = options.single.iter().map(|at| without(call, *at)).collect();
     let Some(placeholder) = &options.placeholder else {
@@ -54,24 +52,21 @@ fn xargs(call: &FoundCall<'_, '_>, words: &[Vec<u8>]) -> Result<Vec<Splice>, Edi
     // With a placeholder, an input is a line, and xargs does nothing without inputs.
     let separator = if options.has_separator { " -r" } else { " -r -d '\\n'" };
     let end = call.simple.words[0].range.end;
-    splices.push(splice(end..end, separator.as_bytes().to_vec()));
+    splices.push(inserted(end, separator.as_bytes().to_vec()));
     let uses: Vec<usize> = (0..command.len()).filter(|at| contains(&command[*at], placeholder)).collect();
     match uses[..] {
         [at] if at + 1 == command.len() && command[at] == *placeholder && at > 0 => {
             splices.push(without(call, options.command + at));
             splices.extend(looped(call, &command[..at], options.command, None)?);
-            Ok(splices)
         }
-        [2] if command.len() == 3 => {
-            splices.extend(looped(call, command, options.command, Some(placeholder))?);
-            Ok(splices)
-        }
-        _ => refuse(format!("`{}` is not the last argument of the command", name(placeholder))),
+        [2] if command.len() == 3 => splices.extend(looped(call, command, options.command, Some(placeholder))?),
+        _ => return refuse(format!("`{}` is not the last argument of the command", name(placeholder))),
     }
+    Ok(splices)
 }
 
 /// Removes a word and the blanks before it.
-fn without(call: &FoundCall<'_, '_>, at: usize) -> Splice {
+fn without(call: &FoundCall<'_>, at: usize) -> Splice {
     let words = &call.simple.words;
     splice(words[at - 1].range.end..words[at].range.end, "")
 }
@@ -79,12 +74,7 @@ fn without(call: &FoundCall<'_, '_>, at: usize) -> Splice {
 /// Returns the change of `sh -c 'code' sh`: a loop over the arguments. Nothing for other programs,
 /// which take many themselves. `start` is the position of the first word, `placeholder` the text
 /// that stands for the input in the code.
-fn looped(
-    call: &FoundCall<'_, '_>,
-    command: &[Vec<u8>],
-    start: usize,
-    placeholder: Option<&[u8]>,
-) -> Result<Vec<Splice>, EditRefusal> {
+fn looped(call: &FoundCall<'_>, command: &[Vec<u8>], start: usize, placeholder: Option<&[u8]>) -> Result<Vec<Splice>> {
     if !command.first().is_some_and(|program| is_shell(base_name(program))) {
         return Ok(Vec::new());
     }
@@ -104,65 +94,52 @@ fn looped(
 
 /// Returns code with a variable in place of the parameter or the placeholder. It must do the same
 /// when it is repeated in one shell.
-fn with_variable(code: &[u8], file: &str, placeholder: Option<&[u8]>, parameter: u8) -> Result<Vec<u8>, EditRefusal> {
-    let Some(script) = Script::parse(code) else {
-        return refuse("the shell code has syntax that Spawnscope does not read");
-    };
-    let has_part = |part: &&[u8]| contains(code, part);
-    if [&b"'"[..], b"<<", b" #", b"\n#", b":=", b"+=", b"++"].iter().any(has_part) {
-        return refuse("the shell code contains quotes, counters or comments");
-    }
+fn with_variable(code: &[u8], file: &str, placeholder: Option<&[u8]>, parameter: u8) -> Result<Vec<u8>> {
+    let script = or_refuse(Script::parse(code), "the shell code has syntax that Spawnscope does not read")?;
+    let has_part = [&b"'"[..], b"<<", b" #", b"\n#", b":=", b"+=", b"++"].iter().any(|part| contains(code, part));
+    refuse_if(has_part, "the shell code contains quotes, counters or comments")?;
     refuse_if((0..script.len()).any(|index| lasts(&script, index)), "the shell code affects the next input, too")?;
     let uses = match placeholder {
         Some(placeholder) => words_that_are(&script, placeholder),
         None => parameters(code, parameter),
     };
-    let Some(uses) = uses.filter(|uses| !uses.is_empty()) else {
-        return refuse("the shell code uses its arguments in other ways");
-    };
-    let mut changed = Vec::new();
-    let mut at = 0;
-    for range in uses {
-        changed.extend(&code[at..range.start]);
-        let is_longer = code.get(range.end).is_some_and(|next| next.is_ascii_alphanumeric() || *next == b'_');
+    let uses = uses.filter(|uses| !uses.is_empty());
+    let change = |range: Range<usize>| {
+        let is_longer = code.get(range.end).is_some_and(|next| is_name_byte(*next));
         let text = match placeholder {
             Some(_) => format!("\"${file}\""),
             None if is_longer && code[range.start - 1] == b'$' => format!("{{{file}}}"),
             None => file.to_owned(),
         };
-        changed.extend(text.into_bytes());
-        at = range.end;
-    }
-    changed.extend(&code[at..]);
+        splice(range, text)
+    };
+    let uses = or_refuse(uses, "the shell code uses its arguments in other ways")?;
+    let changed = spliced(code, &uses.into_iter().map(change).collect::<Vec<_>>());
     Ok(changed.trim_ascii().strip_suffix(b";").unwrap_or(changed.trim_ascii()).to_vec())
 }
 
 /// Whether a part of the code affects what is executed after it: a command that does, or a variable
 /// that is not set again at the beginning.
 fn lasts(script: &Script<'_>, index: usize) -> bool {
-    let node = script.node(index);
-    match &node.kind {
+    let start = script.start(index);
+    match script.kind(index) {
         Kind::Function | Kind::Expression(_) | Kind::Loop { .. } => true,
         Kind::List { is_background } => *is_background,
-        Kind::For(each) => is_used_before(script, each.name, node.range.start),
+        Kind::For(each) => is_used_before(script, each.name, start),
+        Kind::Simple(simple) if !simple.words.is_empty() => {
+            script.program(index).is_none_or(|command| command.is_empty() || has_property(&command, "lasts"))
+        }
         Kind::Simple(simple) => {
-            let command = simple.words.first().map(|word| word.literal().unwrap_or_default());
-            let is_lasting = command.is_some_and(|command| command.is_empty() || has_property(&command, "lasts"));
-            let is_set = |name: &[u8]| {
-                let is_always = script.ancestors(index).all(|each| {
-                    let first = script.node(each).range.start;
-                    matches!(script.node(each).kind, Kind::List { .. } | Kind::Pipeline { .. })
-                        && first == node.range.start
-                });
-                is_always && !is_used_before(script, name, node.range.start)
+            let is_always = script.ancestors(index).all(|each| {
+                let is_list = matches!(script.kind(each), Kind::List { .. } | Kind::Pipeline { .. });
+                is_list && script.start(each) == start
+            });
+            let is_set = |each: &Assignment<'_>| {
+                let value = each.value.as_ref().map(|value| script.source(&value.range));
+                let is_new = value.is_some_and(|value| !names(value, each.name));
+                is_always && is_new && !is_used_before(script, each.name, start)
             };
-            let has_words = !simple.words.is_empty();
-            is_lasting
-                || !has_words
-                    && !simple.assignments.iter().all(|each| {
-                        each.value.as_ref().is_some_and(|value| !names(script.source(&value.range), each.name))
-                            && is_set(each.name)
-                    })
+            !simple.assignments.iter().all(is_set)
         }
         _ => false,
     }

@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use super::command::{CommandWord, FoundLaunch, Usage};
+use super::command::{CommandWord, FoundLaunch, Piece, Usage};
+use super::form::filled;
 use super::{
-    EditRefusal, PythonRewrite, Splice, limited, line_start, perl, python, python_functions, refuse, refuse_if, splice,
+    Result, Splice, limited, line_start, or_refuse, perl, python, python_functions, refuse, refuse_if, splice,
 };
 use crate::explain::advice::phrases::{ANSWER_LIMIT, name};
 use crate::explain::advice::tables::rows;
@@ -17,34 +18,35 @@ use spawnscope_data::event::Language;
 
 /// The launches of a program from a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::explain::advice) struct LibraryRewrite {
-    pub(in crate::explain::advice) language: Language,
-    pub(in crate::explain::advice) program: Vec<u8>,
+pub(crate) struct LibraryRewrite {
+    pub(crate) language: Language,
+    pub(crate) program: Vec<u8>,
     /// The different lists of arguments of the recorded launches.
-    pub(in crate::explain::advice) calls: BTreeSet<Vec<Vec<u8>>>,
-    pub(in crate::explain::advice) has_failures: bool,
+    pub(crate) calls: BTreeSet<Vec<Vec<u8>>>,
+    pub(crate) has_failures: bool,
     /// What to do if the library cannot do the same.
-    pub(in crate::explain::advice) otherwise: Otherwise,
+    pub(crate) otherwise: Otherwise,
 }
 
 /// What to do with a launch that the library cannot replace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::explain::advice) enum Otherwise {
+pub(crate) enum Otherwise {
     #[default]
     Nothing,
-    /// Call the program without a shell.
-    WithoutShell(PythonRewrite),
+    /// Call the program without a shell, which got these commands.
+    WithoutShell(BTreeSet<Vec<u8>>),
     /// Keep the answer.
     Once,
 }
+
+const NOT_PLAIN: &str = "an argument is not a plain value";
 
 /// A row of the table.
 struct Row {
     arguments: &'static str,
     kind: &'static str,
     /// Modules and code, for Python and for Perl.
-    python: [&'static str; 2],
-    perl: [&'static str; 2],
+    codes: [[&'static str; 2]; 2],
     limit: &'static str,
 }
 
@@ -52,7 +54,7 @@ static TABLE: LazyLock<BTreeMap<&'static [u8], Vec<Row>>> = LazyLock::new(|| {
     let mut programs: BTreeMap<&[u8], Vec<Row>> = BTreeMap::new();
     for [names, arguments, kind, modules, python, uses, perl, limit] in rows(include_str!("../library.tsv")) {
         for program in names.split(' ') {
-            let row = Row { arguments, kind, python: [modules, python], perl: [uses, perl], limit };
+            let row = Row { arguments, kind, codes: [[modules, python], [uses, perl]], limit };
             programs.entry(program.as_bytes()).or_default().push(row);
         }
     }
@@ -75,19 +77,18 @@ impl Row {
         })
     }
 
-    const fn code(&self, language: Language) -> [&'static str; 2] {
-        if matches!(language, Language::Python) { self.python } else { self.perl }
+    fn code(&self, language: Language) -> [&'static str; 2] {
+        self.codes[usize::from(language != Language::Python)]
     }
 }
 
 fn matches(word: &str, argument: &[u8]) -> bool {
     let is_operand = !argument.is_empty() && !argument.starts_with(b"-");
-    let is_octal = || (3..5).contains(&argument.len()) && argument.iter().all(|byte| (b'0'..b'8').contains(byte));
     match word {
         "OPERAND" => is_operand,
         // A path that ends with a name.
         "NAME" => is_operand && !argument.ends_with(b"/"),
-        "OCTAL" => is_octal(),
+        "OCTAL" => (3..5).contains(&argument.len()) && argument.iter().all(|byte| (b'0'..b'8').contains(byte)),
         "FORMAT" => argument.strip_prefix(b"+").is_some_and(|format| {
             let mut fields = format.split(|byte| *byte == b'%');
             fields.next().is_some_and(|text| text.len() < format.len())
@@ -111,7 +112,7 @@ impl LibraryRewrite {
     }
 
     /// Whether the table has code for these calls.
-    pub(in crate::explain::advice) fn is_known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         [false, true].iter().any(|has_input| self.row(*has_input, true).is_some())
     }
 
@@ -119,25 +120,22 @@ impl LibraryRewrite {
     fn limit(&self, row: &Row, pattern: &[&str]) -> Option<&'static str> {
         const MESSAGES: &str =
             "errors are then reported in the words of the language, and blanks in a name no longer separate words";
-        let is_own =
-            |limit: &&str| !limit.is_empty() && (self.language == Language::Python || !limit.contains("Python"));
+        let is_own = !row.limit.is_empty() && (self.language == Language::Python || !row.limit.contains("Python"));
         let has_names = pattern.iter().any(|word| matches!(*word, "OPERAND" | "NAME" | "<"));
-        let otherwise = match row.kind {
+        match row.kind {
+            _ if is_own => Some(row.limit),
             "do" => Some(MESSAGES),
             _ => has_names.then_some("blanks in a name no longer separate words"),
-        };
-        Some(row.limit).filter(is_own).or(otherwise)
+        }
     }
 
     /// Returns when the library answers as the program does. Otherwise, as for a missing file, the
     /// program is still called, which reports the error in its own way.
-    fn condition(&self, row: &Row, pattern: &[&str], launch: &FoundLaunch) -> Result<Option<String>, EditRefusal> {
+    fn condition(&self, row: &Row, pattern: &[&str], launch: &FoundLaunch) -> Result<Option<String>> {
         let operand = pattern.iter().position(|word| *word == "OPERAND");
         let operand = launch.command.input.as_ref().or(operand.map(|at| &launch.command.words[at + 1]));
         let Some(operand) = operand.filter(|_| row.kind != "do" && self.program != b"which") else { return Ok(None) };
-        let Some(value) = self.value(operand).filter(|value| !value.contains('(')) else {
-            return refuse("an argument is not a plain value");
-        };
+        let value = or_refuse(self.value(operand).filter(|value| !value.contains('(')), NOT_PLAIN)?;
         let reads = matches!(&self.program[..], b"cat" | b"wc") || self.program.ends_with(b"sum");
         Ok(Some(match (self.language, reads) {
             (Language::Python, true) => format!("os.path.isfile({value}) and os.access({value}, os.R_OK)"),
@@ -147,17 +145,17 @@ impl LibraryRewrite {
         }))
     }
 
-    pub(super) fn splices(&self, text: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
+    pub(super) fn splices(&self, text: &[u8], line: u32) -> Result<Vec<Splice>> {
         let by_library = self.splices_by_library(text, line);
         by_library.or_else(|reason| match &self.otherwise {
-            Otherwise::WithoutShell(rewrite) => rewrite.splices(text, line),
+            Otherwise::WithoutShell(commands) => python::without_shell(commands, text, line),
             Otherwise::Once => self.splices_for_once(text, line),
             Otherwise::Nothing => Err(reason),
         })
     }
 
     /// Keeps the answer, which is always the same for the same arguments.
-    fn splices_for_once(&self, text: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
+    fn splices_for_once(&self, text: &[u8], line: u32) -> Result<Vec<Splice>> {
         let launch = self.launch_at(text, line)?;
         refuse_if(self.has_failures, format!("the exit status of {} was not always 0", name(&self.program)))?;
         let words = launch.command.words.iter().map_while(CommandWord::literal).take(MAX_NAMED_WORDS);
@@ -166,39 +164,33 @@ impl LibraryRewrite {
         let words = words.iter().flat_map(|word| word.split(is_separator)).filter(|word| !word.is_empty());
         let kept = words.chain(["once"]).collect::<Vec<_>>().join("_");
         refuse_if(contains(text, kept.as_bytes()), format!("`{kept}` may already be the name of something else"))?;
-        let splices = match self.language {
-            Language::Python => python_functions::kept(text, &launch, &kept)?,
-            _ => perl::kept(text, &launch, &kept)?,
-        };
+        let is_python = self.language == Language::Python;
+        let splices = if is_python { python_functions::kept } else { perl::kept }(text, &launch, &kept)?;
         Ok(limited(splices, &[ANSWER_LIMIT]))
     }
 
     /// Returns the launch of a line.
-    fn launch_at(&self, text: &[u8], line: u32) -> Result<FoundLaunch, EditRefusal> {
+    fn launch_at(&self, text: &[u8], line: u32) -> Result<FoundLaunch> {
         let is_python = self.language == Language::Python;
-        let mut found = if is_python { python::launches(text, line)? } else { perl::launches(text, line)? };
-        found.retain(|launch| self.is_made_by(launch));
-        match <[FoundLaunch; 1]>::try_from(found) {
-            Ok([launch]) => Ok(launch),
-            Err(_) => refuse(format!("the line does not have exactly one plain launch of {}", name(&self.program))),
-        }
+        let found = if is_python { python::launches(text, line)? } else { perl::launches(text, line)? };
+        let mut found = found.into_iter().filter(|launch| self.is_made_by(launch));
+        let only = found.next().filter(|_| found.next().is_none());
+        or_refuse(only, format!("the line does not have exactly one plain launch of {}", name(&self.program)))
     }
 
-    fn splices_by_library(&self, text: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
+    fn splices_by_library(&self, text: &[u8], line: u32) -> Result<Vec<Splice>> {
         let is_python = self.language == Language::Python;
         let launch = &self.launch_at(text, line)?;
-        let is_first = launch.usage == Usage::FirstWord;
-        let Some((row, pattern)) = self.row(launch.command.input.is_some(), is_first) else {
-            return refuse(format!("no function does the same as {} with these arguments", name(&self.program)));
-        };
+        let row = self.row(launch.command.input.is_some(), launch.usage == Usage::FirstWord);
+        let other = format!("no function does the same as {} with these arguments", name(&self.program));
+        let (row, pattern) = or_refuse(row, other)?;
         let arguments = &launch.command.words[1..];
         // A value may become another option.
         let is_fixed = |(word, argument): (&&str, &CommandWord)| {
             matches!(*word, "OPERAND" | "NAME") || argument.literal().is_some()
         };
-        if !pattern.iter().zip(arguments).all(is_fixed) {
-            return refuse("the options of the program are not written in this line");
-        }
+        let are_fixed = pattern.iter().zip(arguments).all(is_fixed);
+        refuse_if(!are_fixed, "the options of the program are not written in this line")?;
         // Python translates the ends of lines in text.
         refuse_if(row.kind == "text" && launch.is_bytes, "the program decodes the output itself")?;
         let condition = self.condition(row, &pattern, launch)?;
@@ -208,32 +200,33 @@ impl LibraryRewrite {
         let [modules, template] = row.code(self.language);
         let code = self.filled(template, launch)?;
         let used = if is_python { self.in_python(row, launch, text, code)? } else { self.in_perl(row, launch, code)? };
-        let used = self.chosen(text, launch, &used, condition);
+        let used = self.chosen(text, launch, used, condition);
         let others = [("os.path.", "os"), ("sys.stderr", "sys")].into_iter();
         let others = others.filter(|(part, _)| is_python && used.contains(part)).map(|(_, module)| module);
         let mut splices = Vec::new();
         for module in modules.split_whitespace().chain(others).collect::<BTreeSet<_>>() {
-            splices.extend(if is_python { python::import(text, module)? } else { perl::import(text, module) });
+            splices.extend(if is_python { python::import(text, module)? } else { perl::import(text, module)? });
         }
         splices.push(splice(launch.range.clone(), used));
         Ok(limited(splices, self.limit(row, &pattern).as_slice()))
     }
 
     /// Returns the expression that uses the library where this answers as the program does.
-    fn chosen(&self, text: &[u8], launch: &FoundLaunch, used: &str, condition: Option<String>) -> String {
+    fn chosen(&self, text: &[u8], launch: &FoundLaunch, used: String, condition: Option<String>) -> String {
         let call = name(&text[launch.range.clone()]);
-        if self.language == Language::Python {
-            return condition
-                .map_or_else(|| used.to_owned(), |condition| format!("({used} if {condition} else {call})"));
-        }
-        let used = condition.map_or_else(|| used.to_owned(), |condition| format!("({condition} ? {used} : {call})"));
-        // `print (...), "x"` would print only what is in the parentheses.
+        let used = match (condition, self.language) {
+            (None, _) => used,
+            (Some(condition), Language::Python) => format!("({used} if {condition} else {call})"),
+            (Some(condition), _) => format!("({condition} ? {used} : {call})"),
+        };
+        // In Perl, `print (...), "x"` would print only what is in the parentheses.
         let follows_word = text[..launch.range.start].trim_ascii_end().last().is_some_and(u8::is_ascii_alphanumeric);
-        if follows_word && used.starts_with('(') { format!("+{used}") } else { used }
+        let is_list = self.language == Language::Perl && follows_word && used.starts_with('(');
+        if is_list { format!("+{used}") } else { used }
     }
 
     /// Refuses an edit after which failures are handled in another way.
-    fn check_failures(&self, row: &Row, launch: &FoundLaunch, text: &[u8]) -> Result<(), EditRefusal> {
+    fn check_failures(&self, row: &Row, launch: &FoundLaunch, text: &[u8]) -> Result<()> {
         let is_ignored = row.kind == "do" && matches!(launch.usage, Usage::Ignored | Usage::Negated);
         let may_fail = row.kind == "do" || self.program == b"which";
         refuse_if(
@@ -258,30 +251,26 @@ impl LibraryRewrite {
         if self.language == Language::Python { python::value(word) } else { perl::value(word) }
     }
 
-    fn filled(&self, template: &str, launch: &FoundLaunch) -> Result<String, EditRefusal> {
-        let value = |word: &CommandWord| self.value(word);
-        let unwritten = || EditRefusal("an argument is not a plain value".to_owned());
+    fn filled(&self, template: &str, launch: &FoundLaunch) -> Result<String> {
+        let value = |word: &CommandWord| or_refuse(self.value(word), NOT_PLAIN);
         let mut code = template.replace("{algorithm}", name(&self.program).trim_end_matches("sum"));
-        for (number, word) in launch.command.words.iter().enumerate().skip(1) {
-            let literal = name(word.literal().unwrap_or_default());
-            code = code.replace(&format!("{{={number}}}"), &literal);
-            if code.contains(&format!("{{+{number}}}")) {
-                let text = CommandWord::Pieces(vec![super::command::Piece::Text(literal.as_bytes()[1..].to_vec())]);
-                code = code.replace(&format!("{{+{number}}}"), &value(&text).ok_or_else(unwritten)?);
-            }
-            if code.contains(&format!("{{{number}}}")) {
-                code = code.replace(&format!("{{{number}}}"), &value(word).ok_or_else(unwritten)?);
-            }
+        if let Some(input) = &launch.command.input {
+            code = code.replace("{<}", &value(input)?);
         }
-        match &launch.command.input {
-            Some(input) => Ok(code.replace("{<}", &value(input).ok_or_else(unwritten)?)),
-            None => Ok(code),
-        }
+        filled(&code, &launch.command.words, |kind, word| {
+            let literal = word.literal().unwrap_or_default();
+            match kind {
+                "" => Some(value(word)),
+                "=" => Some(Ok(name(literal))),
+                "+" => Some(value(&CommandWord::Pieces(vec![Piece::Text(literal[1..].to_vec())]))),
+                _ => None,
+            }
+        })
     }
 
-    fn in_python(&self, row: &Row, launch: &FoundLaunch, text: &[u8], code: String) -> Result<String, EditRefusal> {
+    fn in_python(&self, row: &Row, launch: &FoundLaunch, text: &[u8], code: String) -> Result<String> {
         // Names may have blanks at their ends.
-        let has_operand = ["{1}", "{2}"].iter().any(|operand| row.python[1].contains(operand));
+        let has_operand = ["{1}", "{2}"].iter().any(|operand| row.codes[0][1].contains(operand));
         Ok(match (row.kind, launch.usage) {
             ("do", Usage::Checked) => code,
             ("do", Usage::Ignored) => {
@@ -303,7 +292,7 @@ impl LibraryRewrite {
         })
     }
 
-    fn in_perl(&self, row: &Row, launch: &FoundLaunch, code: String) -> Result<String, EditRefusal> {
+    fn in_perl(&self, row: &Row, launch: &FoundLaunch, code: String) -> Result<String> {
         Ok(match (row.kind, launch.usage) {
             ("do", Usage::Checked) => code,
             ("do", Usage::Negated) => format!("!{code}"),
@@ -316,7 +305,7 @@ impl LibraryRewrite {
 }
 
 /// Languages whose programs these edits change.
-pub(in crate::explain::advice) const fn has_library(language: Language) -> bool {
+pub(crate) const fn has_library(language: Language) -> bool {
     matches!(language, Language::Python | Language::Perl)
 }
 

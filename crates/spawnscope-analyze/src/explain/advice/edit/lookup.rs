@@ -3,13 +3,12 @@
 //! Numbers of `seq` become those of the shell.
 
 use super::around::{Around, is_used_outside, loops_around, only_reads};
-use super::many::is_kept;
 use super::one_line::is_one_line;
 use super::shell::{FoundCall, unused_variable};
-use super::{EditRefusal, Splice, collected, limited, many, refuse, splice};
+use super::{Result, Splice, collected, limited, many, or_refuse, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::programs::has_property;
-use crate::patterns::script::{For, Kind, Part, Word, names};
+use crate::patterns::script::{For, Kind, Part, Redirection, Word, names};
 use crate::patterns::shells::Dialect;
 
 /// Longer lists of numbers are not written out.
@@ -18,10 +17,12 @@ const MAX_NUMBERS: i64 = 20;
 /// What the new code changes besides the launches.
 const READ_ONCE: &str = "changes of the file while the loop runs are not seen";
 const AS_TEXT: &str = "words are compared as text, not as patterns";
+const NOT_A_LIST: &str = "the numbers are not the list of a loop";
+const NOT_PLAIN: &str = "grep does not look for one plain word";
 const SLOW: &str = "bash takes longer than grep for a file of more than 100 kB";
 
 /// Replaces a search of a text, or of a file in a loop, and other calls by one.
-pub(super) fn lookup(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+pub(super) fn lookup(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     match call.fed {
         _ if !has_property(&call.rewrite.program, "search") => many::many(call),
         Some(fed) => condition_on_text(call, fed).or_else(|_| many::many(call)),
@@ -31,14 +32,12 @@ pub(super) fn lookup(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusa
 
 /// Replaces `grep -q WORD FILE` of another file each time: the shell reads it itself, as the
 /// recorded calls were short.
-fn in_small_file(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
-    match call.simple.words.last().filter(|_| is_condition(call) && !call.rewrite.has_errors) {
-        Some(file) => condition_on_head(call, file, None),
-        None => refuse("grep reads no file"),
-    }
+fn in_small_file(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
+    let file = call.simple.words.last().filter(|_| is_condition(call) && !call.rewrite.has_errors);
+    condition_on_head(call, or_refuse(file, "grep reads no file")?, None)
 }
 
-fn in_file(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+fn in_file(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     match &call.rewrite.program[..] {
         b"seq" => numbers(call),
         b"grep" | b"fgrep" if call.substitution.is_none() => condition(call),
@@ -47,16 +46,15 @@ fn in_file(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
 }
 
 /// Returns the outermost loop in which a file stays the same.
-fn outermost<'t>(call: &FoundCall<'_, 't>, file: &Word<'t>) -> Result<Around<'t>, EditRefusal> {
+fn outermost<'s>(call: &FoundCall<'s>, file: &Word<'s>) -> Result<Around<'s>> {
     let script = call.script;
-    let Some(variables) = file.variables().filter(|_| call.plain_source(file).is_ok()) else {
-        return refuse("the file is not certainly the same each time");
-    };
+    let variables = file.variables().filter(|_| call.plain_source(file).is_ok());
+    let variables = or_refuse(variables, "the file is not certainly the same each time")?;
     let is_same = |around: &Around<'_>| {
         !variables.iter().any(|variable| around.may_set(script, variable)) && only_reads(script, around, &(0..0))
     };
     let same = loops_around(call).into_iter().take_while(is_same).last();
-    same.ok_or_else(|| EditRefusal("the call is not in a loop that only reads".to_owned()))
+    or_refuse(same, "the call is not in a loop that only reads")
 }
 
 /// Calls that print one line of a file: the words before its number, what is around the number, and
@@ -72,12 +70,11 @@ const PRINT_A_LINE: [(&[&str], [&str; 2], bool); 6] = [
 const TAILS: [&str; 3] = ["tail -n 1", "tail -1", "tail -n1"];
 
 /// Replaces a line that is chosen by its number.
-fn line(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+fn line(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     let script = call.script;
     let found = call.substitution.filter(|_| call.rewrite.dialect == Dialect::Bash).zip(chosen_line(call));
-    let Some((substitution, Chosen { variable, file, is_last_after_end })) = found else {
-        return refuse(format!("{} does not print one line of a file", call.program()));
-    };
+    let found = or_refuse(found, format!("{} does not print one line of a file", call.program()))?;
+    let (substitution, Chosen { variable, file, is_last_after_end }) = found;
     let around = outermost(call, file)?;
     let lines = unused_variable(script, "lines");
     let index = if variable[0].is_ascii_digit() { format!("${}", name(variable)) } else { name(variable) };
@@ -85,21 +82,21 @@ fn line(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let read = format!("{lines}=(''); mapfile -t -O 1 {lines} <{}", call.quoted_source(file)?);
     let other = if is_last_after_end { format!("${{{lines}[@]: -1}}") } else { String::new() };
     let mut splices = collected::around_loop(script, around.node, &read, &[]);
-    splices.push(splice(script.node(substitution).range.clone(), format!("${{{lines}[{index}]-{other}}}")));
+    splices.push(splice(script.range(substitution), format!("${{{lines}[{index}]-{other}}}")));
     Ok(limited(splices, &[READ_ONCE]))
 }
 
 /// A line of a file that is chosen by its number.
-struct Chosen<'s, 't> {
+struct Chosen<'s> {
     /// The variable with the number.
-    variable: &'t [u8],
-    file: &'s Word<'t>,
+    variable: &'s [u8],
+    file: &'s Word<'s>,
     /// Whether a number after the end of the file stands for its last line.
     is_last_after_end: bool,
 }
 
 /// Returns the line that a call prints. All recorded numbers must be numbers for the shell, too.
-fn chosen_line<'s, 't>(call: &FoundCall<'s, 't>) -> Option<Chosen<'s, 't>> {
+fn chosen_line<'s>(call: &FoundCall<'s>) -> Option<Chosen<'s>> {
     let script = call.script;
     let commands: Vec<_> = call.pipeline.iter().map(|command| script.simple(*command)).collect::<Option<_>>()?;
     let texts =
@@ -128,12 +125,12 @@ fn chosen_line<'s, 't>(call: &FoundCall<'s, 't>) -> Option<Chosen<'s, 't>> {
 }
 
 /// Whether only the exit status of a grep of a file counts.
-pub(super) fn is_condition(call: &FoundCall<'_, '_>) -> bool {
+pub(super) fn is_condition(call: &FoundCall<'_>) -> bool {
     call.pipeline.len() == 1 && is_quiet_grep(call)
 }
 
 /// Whether only the exit status of a grep counts.
-pub(super) fn is_quiet_grep(call: &FoundCall<'_, '_>) -> bool {
+pub(super) fn is_quiet_grep(call: &FoundCall<'_>) -> bool {
     let is_quiet = |word: &Word<'_>| {
         word.literal().is_some_and(|word| word.starts_with(b"-") && !word.starts_with(b"--") && word.contains(&b'q'))
     };
@@ -141,46 +138,38 @@ pub(super) fn is_quiet_grep(call: &FoundCall<'_, '_>) -> bool {
     let drops_output = redirections.iter().any(|each| matches!(each.operator, b">" | b"&>"));
     matches!(&call.rewrite.program[..], b"grep" | b"fgrep")
         && call.substitution.is_none()
-        && redirections.iter().all(is_kept)
+        && redirections.iter().all(Redirection::is_kept)
         && (drops_output || call.simple.words.iter().any(is_quiet))
 }
 
 /// Returns the file and the number of lines of `head -n 3 FILE`, if a call reads these.
-fn head_of<'s, 't>(call: &FoundCall<'s, 't>) -> Option<(&'s Word<'t>, i64)> {
+fn head_of<'s>(call: &FoundCall<'s>) -> Option<(&'s Word<'s>, i64)> {
     let [head, last] = call.pipeline[..] else { return None };
     let words = &call.script.simple(head).filter(|_| last == call.command)?.words;
     let [program, options @ .., file] = &words[..] else { return None };
     (program.literal()? == b"head").then_some(())?;
-    let options: Vec<String> = options.iter().map(|word| Some(name(&word.literal()?))).collect::<Option<_>>()?;
-    let count = match options.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => "10",
-        ["-n", count] => count,
-        [option] => option.strip_prefix("-n").or_else(|| option.strip_prefix('-'))?,
-        _ => return None,
-    };
+    // `-n 3`, `-n3` and `-3`.
+    let options = options.iter().map(Word::literal).collect::<Option<Vec<_>>>()?;
+    (options.len() < 2 || options[0] == b"-n").then_some(())?;
+    let options = name(&options.concat());
+    let count = options.strip_prefix("-n").or_else(|| options.strip_prefix('-'));
+    let count = if options.is_empty() { "10" } else { count? };
     count.parse().ok().filter(|count| (1..1000).contains(count)).map(|count| (file, count))
 }
 
 /// Replaces `head -n 3 FILE | grep -q WORD`, or `grep -q WORD FILE`: the shell reads these lines
 /// itself.
-fn condition_on_head(
-    call: &FoundCall<'_, '_>,
-    file: &Word<'_>,
-    count: Option<i64>,
-) -> Result<Vec<Splice>, EditRefusal> {
+fn condition_on_head(call: &FoundCall<'_>, file: &Word<'_>, count: Option<i64>) -> Result<Vec<Splice>> {
     let script = call.script;
     let dialect = call.rewrite.dialect;
     let searched = searched(call).filter(|_| (dialect == Dialect::Bash || count == Some(1)) && is_quiet_grep(call));
-    let Some(searched) = searched.filter(|searched| !searched.edges.iter().any(|edge| matches!(edge, Edge::Member(_))))
-    else {
-        return refuse("grep does not look for one plain word");
-    };
+    let searched = searched.filter(|searched| !searched.edges.iter().any(|edge| matches!(edge, Edge::Member(_))));
+    let searched = or_refuse(searched, NOT_PLAIN)?;
     let lines = unused_variable(script, if count.is_some() { "head_lines" } else { "contents" });
     let file = call.quoted_source(file)?;
-    let (text, [from, to]) = (&searched.text, searched.edges.map(Edge::newline));
     let test = match count {
         Some(1) => searched.test(&format!("\"${lines}\""), dialect),
-        _ => format!("[[ {from}${lines}{to} == *{from}{text}{to}* ]]"),
+        _ => searched.test_of_lines(&lines),
     };
     // The first element becomes the text of all lines.
     let read = match count {
@@ -191,56 +180,46 @@ fn condition_on_head(
         // `read` fails at the end of the file.
         None => format!("{lines}=; IFS= read -r -d '' {lines} <{file} || :"),
     };
-    let range = script.node(call.pipeline[0]).range.start..script.node(call.command).range.end;
     let limits = if count.is_some() { &[AS_TEXT][..] } else { &[AS_TEXT, SLOW] };
-    Ok(limited(vec![splice(range, format!("{{ {read}; {test}; }}"))], limits))
+    Ok(limited(vec![splice(call.up_to_call(), format!("{{ {read}; {test}; }}"))], limits))
 }
 
 /// Replaces `grep -q WORD FILE`, whatever depends on its exit status.
-fn condition(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+fn condition(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     let script = call.script;
     if let Some((file, count)) = head_of(call) {
         return condition_on_head(call, file, Some(count));
     }
-    let Some(Searched { text, edges: [from, to] }) = searched(call).filter(|_| is_condition(call)) else {
-        return refuse("grep does not look for one plain word");
-    };
-    let Some(file) = call.simple.words.last() else { return refuse("grep reads no file") };
+    let searched = or_refuse(searched(call).filter(|_| is_condition(call)), NOT_PLAIN)?;
+    let file = or_refuse(call.simple.words.last(), "grep reads no file")?;
     let around = outermost(call, file)?;
     let contents = unused_variable(script, "contents");
     let file = call.quoted_source(file)?;
-    let (read, test) = match (call.rewrite.dialect, from, to) {
-        (_, Edge::Member(_), _) | (_, _, Edge::Member(_)) => return refuse("the file has lists"),
-        (Dialect::Bash, from, to) => {
-            let [from, to] = [from, to].map(Edge::newline);
-            (format!("{contents}=$(<{file})"), format!("[[ {from}${contents}{to} == *{from}{text}{to}* ]]"))
-        }
-        (_, Edge::Any, Edge::Any) => {
-            (format!("{contents}=$(cat {file})"), format!("case ${contents} in *{text}*) true;; *) false;; esac"))
+    let (read, test) = match (call.rewrite.dialect, searched.edges) {
+        (_, [Edge::Member(_), _] | [_, Edge::Member(_)]) => return refuse("the file has lists"),
+        (Dialect::Bash, _) => (format!("{contents}=$(<{file})"), searched.test_of_lines(&contents)),
+        (dialect, [Edge::Any, Edge::Any]) => {
+            (format!("{contents}=$(cat {file})"), searched.test(&format!("${contents}"), dialect))
         }
         _ => return refuse("this shell has no short pattern for a whole line"),
     };
     let mut splices = collected::around_loop(script, around.node, &read, &[]);
-    splices.push(splice(script.node(call.command).range.clone(), test));
+    splices.push(splice(script.range(call.command), test));
     Ok(limited(splices, &[READ_ONCE, AS_TEXT, SLOW]))
 }
 
 /// Replaces `echo "$x" | grep -q WORD`, also if the word is a member of a list: `grep -qE
 /// "(^|:)$1(:|$)"`.
-fn condition_on_text(call: &FoundCall<'_, '_>, fed: &Word<'_>) -> Result<Vec<Splice>, EditRefusal> {
+fn condition_on_text(call: &FoundCall<'_>, fed: &Word<'_>) -> Result<Vec<Splice>> {
     let script = call.script;
     let is_alone = call.pipeline.len() == 2 && call.pipeline[1] == call.command && is_quiet_grep(call);
-    let Some(searched) = searched(call).filter(|_| is_alone) else {
-        return refuse("grep does not look for one plain word");
-    };
+    let searched = or_refuse(searched(call).filter(|_| is_alone), NOT_PLAIN)?;
     // The directories of a path have no newlines.
     let is_path = fed.variable().is_some_and(|variable| variable.ends_with(b"PATH"));
-    if !searched.edges.iter().all(|edge| *edge == Edge::Any) && !is_path && !is_one_line(script, fed) {
-        return refuse(format!("`{}` may contain several lines", name(script.source(&fed.range))));
-    }
+    let is_line = searched.edges == [Edge::Any; 2] || is_path || is_one_line(script, fed);
+    refuse_if(!is_line, format!("`{}` may contain several lines", name(script.source(&fed.range))))?;
     let test = searched.test(&call.plain_source(fed)?, call.rewrite.dialect);
-    let range = script.node(call.pipeline[0]).range.start..script.node(call.command).range.end;
-    Ok(limited(vec![splice(range, test)], &[AS_TEXT]))
+    Ok(limited(vec![splice(call.up_to_call(), test)], &[AS_TEXT]))
 }
 
 /// What is around the text that a pattern looks for.
@@ -253,13 +232,6 @@ enum Edge {
     Member(char),
 }
 
-impl Edge {
-    /// Returns the newline that is at an edge, as code.
-    fn newline(self) -> &'static str {
-        if self == Edge::End { "$'\\n'" } else { "" }
-    }
-}
-
 /// The text that a grep looks for, in quotes, and what is before and after it.
 struct Searched {
     text: String,
@@ -267,13 +239,18 @@ struct Searched {
 }
 
 impl Searched {
+    /// Returns a condition on the lines in a variable.
+    fn test_of_lines(&self, variable: &str) -> String {
+        let [from, to] = self.edges.map(|edge| if edge == Edge::End { "$'\\n'" } else { "" });
+        format!("[[ {from}${variable}{to} == *{from}{}{to}* ]]", self.text)
+    }
+
     /// Returns a condition on a text of one line.
     fn test(&self, x: &str, dialect: Dialect) -> String {
-        let separators = self
-            .edges
-            .map(|edge| if let Edge::Member(separator) = edge { separator.to_string() } else { String::new() });
+        let separator =
+            |edge: Edge| if let Edge::Member(separator) = edge { separator.to_string() } else { String::new() };
+        let [before, after] = self.edges.map(separator);
         let [first, last] = self.edges.map(|edge| if edge == Edge::End { "" } else { "*" });
-        let [before, after] = &separators;
         let pattern = format!("{first}{before}{}{after}{last}", self.text);
         match dialect {
             Dialect::Bash => format!("[[ {before}{x}{after} == {pattern} ]]"),
@@ -284,7 +261,7 @@ impl Searched {
 
 /// Returns what a grep looks for if all recorded calls looked for a text without special
 /// characters.
-fn searched(call: &FoundCall<'_, '_>) -> Option<Searched> {
+fn searched(call: &FoundCall<'_>) -> Option<Searched> {
     let words = &call.simple.words[1..];
     let at = words.len().checked_sub(if call.pipeline.len() > 1 || call.fed.is_some() { 1 } else { 2 })?;
     let options: Vec<Vec<u8>> = words[..at].iter().map(Word::literal).collect::<Option<_>>()?;
@@ -293,8 +270,8 @@ fn searched(call: &FoundCall<'_, '_>) -> Option<Searched> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-/ =,:@%#".contains(byte) || !byte.is_ascii();
     let looks_for_text = |arguments: &Vec<Vec<u8>>| {
         let Some(pattern) = arguments.get(at) else { return false };
-        let (_, rest) = edge_at(&name(pattern), &letters, true);
-        let (_, text) = edge_at(&rest, &letters, false);
+        let pattern = name(pattern);
+        let (_, text) = edge_at(edge_at(&pattern, &letters, true).1, &letters, false);
         // A value is meant as a text.
         let is_value = words[at].literal().is_none();
         !text.is_empty() && text.bytes().all(|byte| is_plain(&byte) || is_value && byte == b'.')
@@ -307,18 +284,15 @@ fn searched(call: &FoundCall<'_, '_>) -> Option<Searched> {
 }
 
 /// Returns what a pattern begins or ends with, and the rest of it.
-fn edge_at(pattern: &str, letters: &[u8], is_start: bool) -> (Edge, String) {
+fn edge_at<'p>(pattern: &'p str, letters: &[u8], is_start: bool) -> (Edge, &'p str) {
     let (anchor, separators) = (if is_start { "^" } else { "$" }, [':', ',', ';']);
-    let strip = |edge: &str| match is_start {
-        true => pattern.strip_prefix(edge).map(str::to_owned),
-        false => pattern.strip_suffix(edge).map(str::to_owned),
-    };
+    let strip = |edge: &str| if is_start { pattern.strip_prefix(edge) } else { pattern.strip_suffix(edge) };
     let found = separators.into_iter().filter(|_| letters.contains(&b'E')).find_map(|separator| {
         let forms = [format!("({anchor}|{separator})"), format!("({separator}|{anchor})")];
         forms.iter().find_map(|form| strip(form)).map(|rest| (Edge::Member(separator), rest))
     });
     let found = found.or_else(|| strip(anchor).map(|rest| (Edge::End, rest)));
-    found.filter(|_| !letters.contains(&b'F')).unwrap_or((Edge::Any, pattern.to_owned()))
+    found.filter(|_| !letters.contains(&b'F')).unwrap_or((Edge::Any, pattern))
 }
 
 /// Returns a pattern without its edges as a text in quotes, and its edges.
@@ -328,15 +302,16 @@ fn quoted_pattern(pattern: &Word<'_>, letters: &[u8]) -> Option<(String, [Edge; 
     for (at, part) in pattern.parts.iter().enumerate() {
         match part {
             Part::Literal { text: literal, .. } => {
-                let mut literal = name(literal);
+                let literal = name(literal);
+                let mut literal = &literal[..];
                 if at == 0 {
-                    (edges[0], literal) = edge_at(&literal, letters, true);
+                    (edges[0], literal) = edge_at(literal, letters, true);
                 }
                 if at == last {
-                    (edges[1], literal) = edge_at(&literal, letters, false);
+                    (edges[1], literal) = edge_at(literal, letters, false);
                 }
                 (!literal.contains(['"', '\\', '$', '`', '!', '\n'])).then_some(())?;
-                text.push_str(&literal);
+                text.push_str(literal);
             }
             Part::Variable { name: variable, .. } => text.push_str(&format!("${{{}}}", name(variable))),
             _ => return None,
@@ -347,34 +322,24 @@ fn quoted_pattern(pattern: &Word<'_>, letters: &[u8]) -> Option<(String, [Edge; 
 }
 
 /// Replaces the numbers that a loop is over.
-fn numbers(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+fn numbers(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     let script = call.script;
-    let other = || refuse("the numbers are not the list of a loop");
-    let Some(substitution) = call.substitution.filter(|_| call.pipeline.len() == 1) else { return other() };
-    let holder = script.node(substitution).parent;
-    let Some((node, each)) = holder.and_then(|node| match &script.node(node).kind {
-        Kind::For(each) => Some((node, each)),
-        _ => None,
-    }) else {
-        return other();
+    let found = call.substitution.filter(|_| call.pipeline.len() == 1);
+    let found = found.and_then(|substitution| Some((substitution, script.parent(substitution)?)));
+    let (Some((substitution, node)), [from @ .., to]) = (found, &call.simple.words[1..]) else {
+        return refuse(NOT_A_LIST);
     };
-    let is_list = each
-        .words
-        .iter()
-        .any(|word| matches!(word.parts[..], [Part::Substitution { node, is_quoted: false }] if node == substitution));
-    let (from, to) = match &call.simple.words[1..] {
-        [to] => (None, to),
-        [from, to] => (Some(from), to),
-        _ => return other(),
-    };
+    let Kind::For(each) = script.kind(node) else { return refuse(NOT_A_LIST) };
+    let is_own = |part: &Part<'_>| *part == Part::Substitution { node: substitution, is_quoted: false };
+    let is_list = each.words.iter().any(|word| matches!(&word.parts[..], [part] if is_own(part)));
     let is_number = |text: &Vec<u8>| {
         text.iter().all(u8::is_ascii_digit) && (text.len() == 1 || text.first() != Some(&b'0')) && text.len() < 10
     };
-    if !is_list || !call.rewrite.calls.iter().flatten().all(is_number) {
-        return other();
-    }
-    let range = script.node(substitution).range.clone();
+    let is_known = is_list && from.len() < 2 && call.rewrite.calls.iter().flatten().all(is_number);
+    refuse_if(!is_known, NOT_A_LIST)?;
+    let range = script.range(substitution);
     let is_bash = call.rewrite.dialect == Dialect::Bash;
+    let from = from.first();
     let (Some(start), Some(end)) = (from.map_or(Some(1), number), number(to)) else {
         return counted(call, node, each, [from, Some(to)]);
     };
@@ -393,12 +358,7 @@ fn number(word: &Word<'_>) -> Option<i64> {
 
 /// Replaces the header of a loop over numbers up to the value of a variable. Without a first
 /// number, it is 1.
-fn counted(
-    call: &FoundCall<'_, '_>,
-    node: usize,
-    each: &For<'_>,
-    limits: [Option<&Word<'_>>; 2],
-) -> Result<Vec<Splice>, EditRefusal> {
+fn counted(call: &FoundCall<'_>, node: usize, each: &For<'_>, limits: [Option<&Word<'_>>; 2]) -> Result<Vec<Splice>> {
     let script = call.script;
     let expression = |word: Option<&Word<'_>>| match word.map(|word| (word.variable(), number(word))) {
         Some((Some(variable), _)) if !variable[0].is_ascii_digit() && !script.may_set(&each.body, variable) => {
@@ -407,17 +367,16 @@ fn counted(
         Some((_, number)) => number.map(|number| number.to_string()),
         None => Some("1".to_owned()),
     };
-    let [Some(start), Some(end)] = limits.map(expression) else {
-        return refuse("the numbers are not the list of a loop");
-    };
+    let [Some(start), Some(end)] = limits.map(expression) else { return refuse(NOT_A_LIST) };
     let variable = name(each.name);
     let is_free = call.rewrite.dialect == Dialect::Bash
         && each.words.len() == 1
         && !script.may_set(&each.body, each.name)
         && !is_used_outside(script, node, each.name);
-    if !is_free || names(script.source(&each.body), b"set") {
-        return refuse("this shell has no loop over numbers, or the loop changes its variable");
-    }
-    let header = script.node(node).range.start..each.words[0].range.end;
+    refuse_if(
+        !is_free || names(script.source(&each.body), b"set"),
+        "this shell has no loop over numbers, or the loop changes its variable",
+    )?;
+    let header = script.start(node)..each.words[0].range.end;
     Ok(vec![splice(header, format!("for (({variable} = {start}; {variable} <= {end}; {variable}++))"))])
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use super::makefile::{call_at, can_be};
+use super::makefile::{can_be, expansion_length, shell_calls};
 use super::{Splice, splice};
 use crate::explain::advice::phrases::name;
 
@@ -12,21 +12,13 @@ use crate::explain::advice::phrases::name;
 /// commands.
 pub(super) fn splices(commands: &BTreeSet<Vec<u8>>, text: &[u8]) -> (Vec<Splice>, BTreeSet<Vec<u8>>) {
     let (mut splices, mut replaced): (Vec<Splice>, BTreeSet<Vec<u8>>) = (Vec::new(), BTreeSet::new());
-    let starts = (0..text.len()).filter(|at| {
-        let rest = &text[*at..];
-        rest.starts_with(b"$(shell ") || rest.starts_with(b"${shell ")
-    });
-    for at in starts {
-        let Some(inside) = call_at(text, at) else { continue };
-        let code = &inside[b"shell ".len()..];
+    for (range, code) in shell_calls(text) {
         let recorded: Vec<&Vec<u8>> = commands.iter().filter(|command| can_be(code, command)).collect();
-        let written = words(code);
-        let Some(function) = written.and_then(|written| function(&written)).filter(|_| !recorded.is_empty()) else {
-            continue;
-        };
-        let is_inside = splices.last().is_some_and(|last| last.range.end > at);
-        if !is_inside && recorded.iter().all(|command| function.is_exact(command)) {
-            splices.push(splice(at..at + inside.len() + 3, function.text));
+        let function = words(code).and_then(|written| function(&written));
+        let is_exact = |function: &Function| recorded.iter().all(|command| function.is_exact(command));
+        let is_inside = splices.last().is_some_and(|last| last.range.end > range.start);
+        if let Some(function) = function.filter(is_exact).filter(|_| !is_inside && !recorded.is_empty()) {
+            splices.push(splice(range, function.text));
             replaced.extend(recorded.into_iter().cloned());
         }
     }
@@ -88,8 +80,7 @@ fn words(code: &[u8]) -> Option<Vec<String>> {
                 length = 2;
             }
             (b'$', _) => {
-                let is_call = matches!(code.get(at + 1)?, b'(' | b'{');
-                length = if is_call { call_at(code, at)?.len() + 3 } else { 2 };
+                length = expansion_length(&code[at..])?;
                 words.last_mut()?.extend(&code[at..at + length]);
             }
             (byte, Some(open)) if byte == open => quote = None,

@@ -2,19 +2,25 @@
 //! that is evaluated once, with `:=`.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-use super::{EditRefusal, Splice, limited, line_end, make_functions, refuse, refuse_if, splice};
+use super::{Result, Splice, inserted, limited, line_end, make_functions, refuse, refuse_for, refuse_if, splice};
 use crate::explain::advice::phrases::{EVALUATED_LIMIT, name};
-use crate::patterns::words::Words;
+use crate::patterns::words::{Words, fits};
+
+const FUNCTIONS: Words = Words(
+    "abspath addprefix addsuffix basename dir filter filter-out findstring firstword foreach if join lastword notdir or patsubst realpath
+     shell sort strip subst",
+);
 
 /// Commands whose output make read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::explain::advice) struct MakeRewrite {
+pub(crate) struct MakeRewrite {
     /// The texts of the commands, as the shell got them, or the words of commands that make
     /// executed directly, joined by blanks.
-    pub(in crate::explain::advice) commands: BTreeSet<Vec<u8>>,
+    pub(crate) commands: BTreeSet<Vec<u8>>,
     /// Those that may print something else the next time.
-    pub(in crate::explain::advice) unstable: BTreeSet<Vec<u8>>,
+    pub(crate) unstable: BTreeSet<Vec<u8>>,
 }
 
 /// A definition of a variable.
@@ -31,7 +37,7 @@ struct Definition<'t> {
 }
 
 impl MakeRewrite {
-    pub(super) fn splices(&self, text: &[u8]) -> Result<Vec<Splice>, EditRefusal> {
+    pub(super) fn splices(&self, text: &[u8]) -> Result<Vec<Splice>> {
         let (mut splices, replaced) = make_functions::splices(&self.commands, text);
         let all = definitions(text);
         let mut refusal = None;
@@ -54,22 +60,17 @@ impl MakeRewrite {
             (true, None) => refuse(format!("the makefile does not define a variable as `= $(shell {command})`")),
         }
     }
-}
 
-impl MakeRewrite {
     /// Checks that a definition always runs the same command, which always prints the same.
-    fn check_commands(&self, definition: &Definition<'_>) -> Result<(), EditRefusal> {
+    fn check_commands(&self, definition: &Definition<'_>) -> Result<()> {
         let own = name(definition.name);
         let mut all = self.commands.iter().filter(|command| definition.evaluates(command));
-        if let Some(unstable) = all.clone().find(|command| self.unstable.contains(*command)) {
-            return refuse(format!("`{own}`: {} may print something else each time", name(unstable)));
-        }
+        let unstable = all.clone().find(|command| self.unstable.contains(*command));
+        refuse_for(unstable.map(|command| format!("`{own}`: {} may print something else each time", name(command))))?;
         // A value with a loop runs several commands wherever it is used.
-        let is_fixed = has_only_constant_calls(definition.value) || bound_in(definition.value).next().is_some();
-        match all.nth(1).filter(|_| !is_fixed) {
-            Some(_) => refuse(format!("`{own}` depends on where it is used")),
-            None => Ok(()),
-        }
+        let is_constant = expansions(definition.value).all(|expansion| expansion.name == b"shell");
+        let is_fixed = is_constant || bound_in(definition.value).next().is_some();
+        refuse_if(all.nth(1).is_some() && !is_fixed, format!("`{own}` depends on where it is used"))
     }
 }
 
@@ -80,8 +81,8 @@ fn splices_of(definition: &Definition<'_>) -> Vec<Splice> {
         return vec![once];
     }
     let condition = [b"ifeq ($(origin ", definition.name, b"),undefined)\n"].concat();
-    let before = splice(definition.start..definition.start, condition);
-    let after = splice(definition.end..definition.end, b"\nendif");
+    let before = inserted(definition.start, condition);
+    let after = inserted(definition.end, b"\nendif");
     vec![before, once, after]
 }
 
@@ -114,7 +115,7 @@ fn definition(text: &[u8], start: usize, end: usize) -> Option<Definition<'_>> {
     let operator = line[..equals].iter().rposition(|byte| !b":?+!".contains(byte)).map_or(0, |last| last + 1);
     let words: Vec<&[u8]> = line[..operator].split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
     let (name, modifiers) = words.split_last()?;
-    let is_name = name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(byte));
+    let is_name = name.iter().all(|byte| is_name_byte(*byte));
     let is_plain = modifiers.iter().all(|word| matches!(*word, b"export" | b"override"));
     let definition = Definition {
         name,
@@ -130,15 +131,56 @@ fn definition(text: &[u8], start: usize, end: usize) -> Option<Definition<'_>> {
 impl Definition<'_> {
     /// Whether the value contains `$(shell command)`.
     fn evaluates(&self, command: &[u8]) -> bool {
-        let value = self.value;
-        let starts = (0..value.len())
-            .filter(|at| value[*at..].starts_with(b"$(shell ") || value[*at..].starts_with(b"${shell "));
-        starts.filter_map(|at| call_at(value, at)).any(|inside| can_be(&inside[b"shell ".len()..], command))
+        shell_calls(self.value).any(|(_, code)| can_be(code, command))
     }
 }
 
+/// What make expands, such as `$(NAME)`, `$(shell COMMAND)` or `$@`.
+struct Expansion<'t> {
+    at: usize,
+    /// What is before the name.
+    open: u8,
+    name: &'t [u8],
+    /// What follows the name.
+    after: &'t [u8],
+}
+
+/// Iterates over the expansions in a text, also those within others.
+fn expansions(text: &[u8]) -> impl Iterator<Item = Expansion<'_>> {
+    let mut next = 0;
+    let found = std::iter::from_fn(move || {
+        let at = next + text.get(next..)?.iter().position(|byte| *byte == b'$')?;
+        next = at + 2;
+        let (open, rest) = text[at + 1..].split_first()?;
+        let (name, after) = rest.split_at(rest.iter().take_while(|byte| is_name_byte(**byte)).count());
+        Some(Expansion { at, open: *open, name, after })
+    });
+    found.filter(|expansion| expansion.open != b'$')
+}
+
+/// Iterates over the calls of `$(shell COMMAND)`, with their commands.
+pub(super) fn shell_calls(text: &[u8]) -> impl Iterator<Item = (Range<usize>, &[u8])> {
+    let is_call = |each: &Expansion<'_>| b"({".contains(&each.open) && each.name == b"shell";
+    let calls = expansions(text).filter(is_call).filter(|each| each.after.starts_with(b" "));
+    calls.filter_map(|Expansion { at, .. }| {
+        let inside = call_at(text, at)?;
+        Some((at..at + inside.len() + 3, &inside[b"shell ".len()..]))
+    })
+}
+
+/// Returns the length of an expansion: `$@`, `$(NAME)`. `None` if it has no end.
+pub(super) fn expansion_length(text: &[u8]) -> Option<usize> {
+    let is_call = matches!(text.get(1)?, b'(' | b'{');
+    Some(if is_call { call_at(text, 0)?.len() + 3 } else { 2 })
+}
+
+/// Whether a byte may be in the name of a variable of make.
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)
+}
+
 /// Returns what is between the parentheses of a call.
-pub(super) fn call_at(text: &[u8], at: usize) -> Option<&[u8]> {
+fn call_at(text: &[u8], at: usize) -> Option<&[u8]> {
     let (open, close) = if text.get(at + 1)? == &b'(' { (b'(', b')') } else { (b'{', b'}') };
     let mut depth = 0_usize;
     for (end, byte) in text.iter().enumerate().skip(at + 1) {
@@ -157,38 +199,17 @@ pub(super) fn call_at(text: &[u8], at: usize) -> Option<&[u8]> {
 /// Whether make may have executed a command for this text. make replaces variables, and removes
 /// quotes if it needs no shell.
 pub(super) fn can_be(text: &[u8], command: &[u8]) -> bool {
-    let command = plain(command);
-    let mut rest = &command[..];
-    let mut is_open = false;
-    let mut at = 0;
     let text = plain(text);
-    while at < text.len() {
-        if text[at] == b'$' && text.get(at + 1) != Some(&b'$') {
-            let is_call = matches!(text.get(at + 1), Some(b'(' | b'{'));
-            at += if is_call { call_at(&text, at).map_or(2, |inside| inside.len() + 3) } else { 2 };
-            is_open = true;
-            continue;
-        }
-        let length = text[at..].iter().position(|byte| *byte == b'$').map_or(text.len() - at, |length| length.max(1));
-        let literal = &text[at..at + length];
-        at += length + usize::from(literal == b"$");
-        let found = if is_open {
-            rest.windows(literal.len()).position(|window| window == literal)
-        } else {
-            rest.starts_with(literal).then_some(0)
+    let (mut parts, mut at) = (Vec::new(), 0);
+    while let Some(byte) = text.get(at..=at) {
+        let is_expanded = byte == b"$" && text.get(at + 1) != Some(&b'$');
+        parts.push((!is_expanded).then_some(byte));
+        at += match is_expanded {
+            true => expansion_length(&text[at..]).unwrap_or(2),
+            false => 1 + usize::from(byte == b"$"),
         };
-        let Some(found) = found else { return false };
-        rest = &rest[found + literal.len()..];
-        is_open = false;
     }
-    is_open || rest.is_empty()
-}
-
-/// Whether make expands nothing in a value but calls of `$(shell)` with constant commands.
-fn has_only_constant_calls(value: &[u8]) -> bool {
-    let value = name(value).replace("$$", "");
-    let calls = ["$(shell ", "${shell "].iter().map(|call| value.matches(call).count());
-    calls.sum::<usize>() == value.matches('$').count()
+    fits(parts, &plain(command))
 }
 
 /// Returns a text without quotes, and with single blanks.
@@ -200,74 +221,65 @@ fn plain(text: &[u8]) -> Vec<u8> {
 }
 
 /// Checks that the value is the same when it is evaluated where it is defined.
-fn check(makefile: &[u8], all: &[Definition<'_>], definition: &Definition<'_>) -> Result<(), EditRefusal> {
+fn check(makefile: &[u8], all: &[Definition<'_>], definition: &Definition<'_>) -> Result<()> {
     let own = name(definition.name);
-    let mut at = 0;
-    while let Some(dollar) = definition.value.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'$')) {
-        at += dollar + 2;
-        let next = definition.value.get(at - 1).copied().unwrap_or_default();
-        if next == b'$' {
+    for Expansion { open, name: used, .. } in expansions(definition.value) {
+        let is_of_place = !matches!(open, b'(' | b'{') || matches!(used, b"call" | b"eval");
+        // The parameters of functions are numbers.
+        let is_parameter = used.iter().all(u8::is_ascii_digit);
+        refuse_if(is_of_place || is_parameter, format!("`{own}` depends on where it is used"))?;
+        let is_defined = all.iter().any(|other| other.name == used);
+        if bound_in(definition.value).any(|bound| bound == used) && !is_defined {
             continue;
         }
-        let length = definition.value[at.min(definition.value.len())..]
-            .iter()
-            .take_while(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(byte))
-            .count();
-        let inside = definition.value.get(at..at + length).unwrap_or_default();
-        refuse_if(
-            !matches!(next, b'(' | b'{')
-                || length == 0
-                || inside.iter().all(u8::is_ascii_digit)
-                || matches!(inside, b"call" | b"eval"),
-            format!("`{own}` depends on where it is used"),
-        )?;
-        if bound_in(definition.value).any(|bound| bound == inside) && !all.iter().any(|other| other.name == inside) {
-            continue;
-        }
-        let is_later = all.iter().any(|other| other.name == inside && other.start >= definition.start)
-            || is_set_for_a_target(makefile, inside);
-        let is_included = !all.iter().any(|other| other.name == inside) && has_include_after(makefile, definition.end);
-        if is_later || is_included && !is_function(inside) {
-            return refuse(format!("`{own}` uses `{}`, which may be set later", name(inside)));
-        }
+        let is_later = all.iter().any(|other| other.name == used && other.start >= definition.start)
+            || is_set_for_a_target(makefile, used);
+        let may_be_included = !is_defined && has_include_after(makefile, definition.end) && !FUNCTIONS.contains(used);
+        refuse_if(is_later || may_be_included, format!("`{own}` uses `{}`, which may be set later", name(used)))?;
     }
-    match all.iter().any(|other| other.name == definition.name && other.operator == b"+=") {
-        true => refuse(format!("`{own}` is extended elsewhere")),
-        false => Ok(()),
-    }
+    let is_extended = all.iter().any(|other| other.name == definition.name && other.operator == b"+=");
+    refuse_if(is_extended, format!("`{own}` is extended elsewhere"))
 }
 
 /// Checks that nothing changes the files that a value and its commands name.
-fn check_files(makefile: &[u8], own: &str, texts: &[&[u8]]) -> Result<(), EditRefusal> {
+fn check_files(makefile: &[u8], own: &str, texts: &[&[u8]]) -> Result<()> {
     let words = texts.iter().flat_map(|text| text.split(|byte| b" \t()<>|;'\"".contains(byte)));
     let files: BTreeSet<&[u8]> = words.filter(|word| word.len() > 1 && !word.starts_with(b"-")).collect();
     let made = files.iter().find(|word| is_target(makefile, word) || is_in_recipe(makefile, word));
-    if let Some(made) = made {
-        return refuse(format!("`{own}` reads {}, which a rule may change", name(made)));
-    }
+    refuse_for(made.map(|made| format!("`{own}` reads {}, which a rule may change", name(made))))?;
     let of_kernel = |word: &&&[u8]| [&b"/dev/"[..], b"/proc/", b"/sys/"].iter().any(|place| word.starts_with(place));
-    match files.iter().find(|word| of_kernel(word) && **word != b"/dev/null") {
-        Some(file) => refuse(format!("{} changes by itself", name(file))),
-        None => Ok(()),
-    }
+    let changing = files.iter().find(|word| of_kernel(word) && **word != b"/dev/null");
+    refuse_for(changing.map(|file| format!("{} changes by itself", name(file))))
 }
 
 /// Returns the variables of the loops in a value: `$(foreach NAME,LIST,TEXT)`.
 fn bound_in(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    const FOREACH: &[u8] = b"foreach ";
-    let starts = (2..value.len())
-        .filter(|at| value[*at..].starts_with(FOREACH) && value[*at - 2] == b'$' && b"({".contains(&value[*at - 1]));
-    starts.filter_map(|at| Some(value[at + FOREACH.len()..].split(|byte| *byte == b',').next()?.trim_ascii()))
+    let loops = expansions(value).filter(|expansion| expansion.name == b"foreach");
+    loops.filter_map(|expansion| Some(expansion.after.split(|byte| *byte == b',').next()?.trim_ascii()))
+}
+
+/// Returns the targets of the rule on a line, and what follows the colon.
+fn rule_of(line: &[u8]) -> Option<[&[u8]; 2]> {
+    let is_rule = !line.starts_with(b"\t") && !line.starts_with(b"#");
+    let colon = line.iter().position(|byte| *byte == b':').filter(|_| is_rule)?;
+    (line.get(colon + 1) != Some(&b'=')).then(|| [&line[..colon], &line[colon + 1..]])
+}
+
+fn rules(makefile: &[u8]) -> impl Iterator<Item = [&[u8]; 2]> {
+    makefile.split(|byte| *byte == b'\n').filter_map(rule_of)
 }
 
 /// Whether a variable has another value for some targets: `debug: CFLAGS = -g`.
 fn is_set_for_a_target(makefile: &[u8], variable: &[u8]) -> bool {
-    makefile.split(|byte| *byte == b'\n').filter(|line| !line.starts_with(b"\t")).any(|line| {
-        let colon = line.iter().position(|byte| *byte == b':');
-        let assigned = colon.and_then(|colon| line.get(colon + 1..)).map(<[u8]>::trim_ascii_start);
-        let value = assigned.and_then(|assigned| assigned.strip_prefix(variable)).map(<[u8]>::trim_ascii_start);
+    rules(makefile).any(|[_, assigned]| {
+        let value = assigned.trim_ascii_start().strip_prefix(variable).map(<[u8]>::trim_ascii_start);
         value.is_some_and(|value| value.iter().find(|byte| !b":?+!".contains(byte)) == Some(&b'='))
     })
+}
+
+/// Whether a rule of the makefile makes a file.
+fn is_target(makefile: &[u8], file: &[u8]) -> bool {
+    rules(makefile).any(|[targets, _]| targets.split(u8::is_ascii_whitespace).any(|target| target == file))
 }
 
 /// Whether a recipe names a file, and so may write it. A word that may also be the name of a
@@ -284,37 +296,13 @@ fn is_in_recipe(makefile: &[u8], file: &[u8]) -> bool {
 
 /// Returns the recipe on a line: after a tab, or after the `;` of a rule.
 fn recipe_of(line: &[u8]) -> Option<&[u8]> {
-    let after = |byte: u8| line.iter().position(|each| *each == byte);
-    match after(b';') {
-        _ if line.starts_with(b"\t") => Some(&line[1..]),
-        Some(semicolon) if after(b':').is_some_and(|colon| colon < semicolon) => Some(&line[semicolon + 1..]),
-        _ => None,
-    }
-}
-
-fn is_function(name: &[u8]) -> bool {
-    const FUNCTIONS: Words = Words(
-        "abspath addprefix addsuffix basename dir filter filter-out findstring firstword foreach if join lastword notdir or patsubst realpath
-         shell sort strip subst",
-    );
-    FUNCTIONS.contains(name)
+    let of_rule = || rule_of(line)?[1].splitn(2, |byte| *byte == b';').nth(1);
+    line.strip_prefix(b"\t").or_else(of_rule)
 }
 
 fn has_include_after(makefile: &[u8], at: usize) -> bool {
-    let lines = makefile[at.min(makefile.len())..].split(|byte| *byte == b'\n');
-    lines
-        .map(<[u8]>::trim_ascii_start)
-        .any(|line| [&b"include "[..], b"-include ", b"sinclude "].iter().any(|word| line.starts_with(word)))
-}
-
-/// Whether a rule of the makefile makes a file.
-fn is_target(makefile: &[u8], file: &[u8]) -> bool {
-    makefile.split(|byte| *byte == b'\n').any(|line| {
-        let colon = line.iter().position(|byte| *byte == b':');
-        let targets = colon.filter(|colon| line.get(colon + 1) != Some(&b'=')).map(|colon| &line[..colon]);
-        let is_rule = !line.starts_with(b"\t") && !line.starts_with(b"#");
-        is_rule && targets.is_some_and(|targets| targets.split(u8::is_ascii_whitespace).any(|target| target == file))
-    })
+    let mut lines = makefile[at.min(makefile.len())..].split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_start);
+    lines.any(|line| [&b"include "[..], b"-include ", b"sinclude "].iter().any(|word| line.starts_with(word)))
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ mod form;
 mod fuzzing;
 mod launchers;
 mod library;
-mod line_each;
 mod lookup;
 mod make_functions;
 mod makefile;
@@ -24,7 +23,6 @@ mod objections;
 mod once;
 mod one_line;
 mod package;
-mod pairs;
 mod perl;
 mod python;
 mod python_functions;
@@ -33,10 +31,10 @@ mod sites;
 mod stages;
 #[cfg(test)]
 pub(super) mod tests;
-mod together;
 mod wait;
 mod zsh;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -46,14 +44,13 @@ pub use fuzzing::edit_for_fuzzing;
 pub(crate) use form::OneCall;
 pub(super) use form::{Form, NewCode, Operand};
 pub(super) use library::{LibraryRewrite, Otherwise, has_library};
-pub(super) use line_each::answers_each_line;
 pub(super) use makefile::MakeRewrite;
+pub(super) use many::one_process;
 pub(super) use objections::to_launches;
+pub(super) use one_line::answers_each_line;
 pub(super) use package::{PackageRewrite, program_of_npx};
-pub(super) use pairs::one_process;
-pub(super) use python::PythonRewrite;
 pub(super) use shell::ShellRewrite;
-pub(super) use sites::{Host, Key, MAX_EDITS, is_success, line_in, shell_sites};
+pub(super) use sites::{Host, Key, MAX_EDITS, ShellSite, is_success, line_in, shell_sites};
 
 /// An edit of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +66,7 @@ pub struct Edit {
     /// How many of the finding's launches it is about; 0: all.
     pub launches: u32,
     /// How to rewrite the file, or why the recording shows that it must not be rewritten.
-    pub(super) rewrite: Result<Rewrite, EditRefusal>,
+    pub(super) rewrite: Result<Rewrite>,
 }
 
 /// How to rewrite calls.
@@ -83,8 +80,8 @@ pub(super) enum Rewrite {
     Directory,
     /// Scripts of a `package.json`.
     Package(PackageRewrite),
-    /// Calls in a Python program.
-    Python(PythonRewrite),
+    /// The calls in a Python program that pass these commands to a shell.
+    Python(BTreeSet<Vec<u8>>),
     /// Calls of small programs in a Python or Perl program.
     Library(LibraryRewrite),
 }
@@ -123,19 +120,37 @@ impl fmt::Display for EditRefusal {
     }
 }
 
+/// The result of looking for an edit.
+pub(super) type Result<T, E = EditRefusal> = std::result::Result<T, E>;
+
 /// Returns an error with this reason.
-fn refuse<T>(reason: impl Into<String>) -> Result<T, EditRefusal> {
+fn refuse<T>(reason: impl Into<String>) -> Result<T> {
     Err(EditRefusal(reason.into()))
 }
 
 /// Refuses an edit with this reason if a condition holds.
-fn refuse_if(is_refused: bool, reason: impl Into<String>) -> Result<(), EditRefusal> {
+fn refuse_if(is_refused: bool, reason: impl Into<String>) -> Result<()> {
     if is_refused { refuse(reason) } else { Ok(()) }
+}
+
+/// Refuses an edit if there is a reason.
+fn refuse_for(reason: Option<String>) -> Result<()> {
+    reason.map_or(Ok(()), refuse)
+}
+
+/// Returns a value, or an error with this reason if there is none.
+fn or_refuse<T>(value: Option<T>, reason: impl Into<String>) -> Result<T> {
+    value.ok_or_else(|| EditRefusal(reason.into()))
 }
 
 /// Returns the replacement of a part of a file.
 fn splice(range: Range<usize>, text: impl Into<Vec<u8>>) -> Splice {
     Splice { range, text: text.into(), limits: Vec::new() }
+}
+
+/// Returns the insertion of a text at a position.
+fn inserted(at: usize, text: impl Into<Vec<u8>>) -> Splice {
+    splice(at..at, text)
 }
 
 /// Adds what an edit changes besides the launches.
@@ -149,7 +164,7 @@ const FAILS_TOGETHER: &str = "if one fails, the others go on, even with `set -e`
 
 impl Edit {
     /// Returns the edit of a line, which is about this number of launches.
-    pub(super) fn of((file, line, directory): Key<'_>, launches: usize, rewrite: Result<Rewrite, EditRefusal>) -> Edit {
+    pub(super) fn of((file, line, directory): Key<'_>, launches: usize, rewrite: Result<Rewrite>) -> Edit {
         let directory = directory.map(<[u8]>::to_vec);
         let launches = launches as u32;
         Edit { file: file.to_vec(), directory, line, instead_of: Vec::new(), launches, rewrite }
@@ -187,7 +202,7 @@ impl Edit {
     ///
     /// # Errors
     /// Why the file is not edited.
-    pub fn splices(&self, text: &[u8]) -> Result<Vec<Splice>, EditRefusal> {
+    pub fn splices(&self, text: &[u8]) -> Result<Vec<Splice>> {
         let splices = match self.rewrite.as_ref().map_err(Clone::clone)? {
             Rewrite::Shell(rewrite, Host::Script) => rewrite.splices(text, Some(self.line))?,
             Rewrite::Shell(rewrite, Host::Recipe) => embedded::in_recipe(rewrite, text, self.line)?,
@@ -195,7 +210,7 @@ impl Edit {
             Rewrite::Make(rewrite) => rewrite.splices(text)?,
             Rewrite::Directory => directories::splices(text, self.line)?,
             Rewrite::Package(rewrite) => rewrite.splices(text)?,
-            Rewrite::Python(rewrite) => rewrite.splices(text, self.line)?,
+            Rewrite::Python(commands) => python::without_shell(commands, text, self.line)?,
             Rewrite::Library(rewrite) => rewrite.splices(text, self.line)?,
         };
         in_order(splices)
@@ -203,7 +218,7 @@ impl Edit {
 }
 
 /// Sorts the parts that an edit replaces.
-fn in_order(mut splices: Vec<Splice>) -> Result<Vec<Splice>, EditRefusal> {
+fn in_order(mut splices: Vec<Splice>) -> Result<Vec<Splice>> {
     splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
     // Two equal calls of a line are asked once.
     splices.dedup();

@@ -1,15 +1,22 @@
-//! Whether a text in a script has one line. Filters such as `cut` handle each line separately; an
-//! expansion handles the whole text.
+//! Whether a text in a script has one line: filters such as `cut` handle each line separately, an
+//! expansion handles the whole text. Also finds programs that answer for each operand, or for each
+//! line of their input, with one line.
 
-use super::line_each::answers_each_line;
+use super::adjacent::is_one_substitution;
 use crate::explain::advice::phrases::name;
+use crate::explain::advice::programs::{Together, joins};
 use crate::model::launch::base_name;
 use crate::patterns::programs::has_property;
-use crate::patterns::script::{For, Kind, Part, Script, Simple, Word, names};
+use crate::patterns::script::{
+    Assignment, For, Kind, Part, Script, Simple, Word, identifier_length, identifiers, names,
+};
+use crate::patterns::words::{Words, contains};
 
 /// Filters that print one line, whatever they read.
 const ONE_OF_ALL: &str = "cksum, head -1, head -n1, head -n 1, md5sum, sha1sum, sha256sum, sha384sum, sha512sum, tail -1, tail -n1, tail -n 1, \
                           wc -c, wc -l, wc -w";
+/// Variables and functions of awk that depend on the line only.
+const OF_A_LINE: Words = Words("NF index int length substr tolower toupper");
 /// Values of more variables are not followed.
 const MAX_VARIABLES: usize = 20;
 
@@ -29,7 +36,7 @@ fn is_line<'t>(script: &Script<'t>, word: &Word<'t>, known: &mut Vec<&'t [u8]>) 
         Part::Substitution { node, .. } => prints_one_line(script, *node, known),
         Part::Other { text, .. } => match text.strip_prefix(b"${") {
             Some(inside) => {
-                let length = inside.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+                let length = identifier_length(inside);
                 let is_removal =
                     matches!(inside.get(length), Some(b'#' | b'%' | b':' | b',' | b'^')) && !inside.contains(&b'$');
                 inside.starts_with(b"#")
@@ -47,24 +54,22 @@ fn is_line_at<'t>(script: &Script<'t>, word: &Word<'t>, name: &'t [u8], known: &
 /// Whether the last statement before a position that may set a variable always runs before it, and
 /// sets the variable to one line.
 fn is_assigned_before<'t>(script: &Script<'t>, at: usize, name: &'t [u8], known: &[&'t [u8]]) -> bool {
-    let is_list = |index: &usize| {
-        matches!(script.node(*index).kind, Kind::List { .. }) && script.node(*index).range.contains(&at)
-    };
+    let is_list =
+        |index: &usize| matches!(script.kind(*index), Kind::List { .. }) && script.range(*index).contains(&at);
     let Some(innermost) = (0..script.len()).rfind(is_list) else { return false };
     for each in std::iter::once(innermost).chain(script.ancestors(innermost)) {
-        match &script.node(each).kind {
+        match script.kind(each) {
             Kind::For(of) if of.name == name => return has_lines(of),
             Kind::For(_) | Kind::Loop { .. } | Kind::Function => return false,
-            Kind::List { .. } if script.may_set(&(script.node(each).range.start..at), name) => return false,
+            Kind::List { .. } if script.may_set(&(script.start(each)..at), name) => return false,
             Kind::List { .. } => {}
             _ => continue,
         }
-        let parent = script.node(each).parent;
-        let mut before = (0..each).rev().filter(|other| script.node(*other).parent == parent);
-        if let Some(last) = before.find(|other| script.may_set(&script.node(*other).range, name)) {
-            let around = parent.map(|parent| script.node(parent));
-            let has_branches = around.is_some_and(|node| {
-                matches!(node.kind, Kind::Compound) && !script.source(&node.range).starts_with(b"{")
+        let parent = script.parent(each);
+        let mut before = (0..each).rev().filter(|other| script.parent(*other) == parent);
+        if let Some(last) = before.find(|other| script.may_set(&script.range(*other), name)) {
+            let has_branches = parent.is_some_and(|parent| {
+                matches!(script.kind(parent), Kind::Compound) && !script.code(parent).starts_with(b"{")
             });
             let assigned = script.command_of(last).and_then(|command| script.assigned(command));
             let value = assigned.filter(|(variable, _)| *variable == name && !has_branches);
@@ -83,31 +88,24 @@ fn is_variable_line<'t>(script: &Script<'t>, name: &'t [u8], known: &mut Vec<&'t
         return false;
     }
     known.push(name);
-    let mut is_set = false;
-    for index in 0..script.len() {
-        let node = script.node(index);
-        if !script.sets(node, name) {
-            continue;
-        }
-        is_set = true;
-        let is_line = match &node.kind {
+    let mut setters = (0..script.len()).filter(|index| script.sets(*index, name)).peekable();
+    setters.peek().is_some()
+        && setters.all(|index| match script.kind(index) {
             Kind::For(each) => each.name == name && has_lines(each),
-            Kind::Simple(simple) if simple.words.is_empty() => {
-                let own = simple.assignments.iter().filter(|assignment| assignment.name == name);
-                let mut values = own.map(|assignment| assignment.value.as_ref());
-                values.all(|value| value.is_some_and(|value| is_line(script, value, known)))
-            }
             Kind::Simple(simple) => {
-                let is_prefix = simple.assignments.iter().any(|each| each.name == name);
-                !is_prefix && (reads_lines(script, simple, name) || declares_line(script, simple, name, known))
+                let mut own = simple.assignments.iter().filter(|assignment| assignment.name == name);
+                let is_line =
+                    |each: &Assignment<'t>| each.value.as_ref().is_some_and(|value| is_line(script, value, known));
+                match simple.words.is_empty() {
+                    true => own.all(is_line),
+                    false => {
+                        own.next().is_none()
+                            && (reads_lines(script, simple, name) || declares_line(script, simple, name, known))
+                    }
+                }
             }
             _ => false,
-        };
-        if !is_line {
-            return false;
-        }
-    }
-    is_set
+        })
 }
 
 /// Whether each word of a loop is one line. Those that are split have no newlines.
@@ -123,17 +121,15 @@ fn has_lines(each: &For<'_>) -> bool {
 
 /// Whether all parameters of the function around a position have one line, in all its calls.
 fn is_parameter_line<'t>(script: &Script<'t>, at: usize, known: &mut Vec<&'t [u8]>) -> bool {
-    let is_around =
-        |index: &usize| matches!(script.node(*index).kind, Kind::Function) && script.node(*index).range.contains(&at);
+    let is_around = |index: &usize| matches!(script.kind(*index), Kind::Function) && script.range(*index).contains(&at);
     let Some(function) = (0..script.len()).rfind(is_around) else { return false };
-    let (range, name) = (&script.node(function).range, script.function_name(function));
-    let source = script.source(range);
+    let (source, name) = (script.code(function), script.function_name(function));
     if known.contains(&source) {
         return true;
     }
     known.push(source);
     let calls = script.calls_everywhere(name).unwrap_or_default();
-    let sets = script.calls_in(range).any(|program| program == b"set");
+    let sets = script.calls_in(&script.range(function)).any(|program| program == b"set");
     known.len() <= MAX_VARIABLES
         && !(calls.is_empty() || sets)
         && calls
@@ -156,10 +152,10 @@ fn reads_lines(script: &Script<'_>, simple: &Simple<'_>, name: &[u8]) -> bool {
 /// Whether a command declares the variable without a value, or with a value of one line: `local
 /// x=$y`.
 fn declares_line<'t>(script: &Script<'t>, simple: &Simple<'t>, name: &'t [u8], known: &mut Vec<&'t [u8]>) -> bool {
-    const BUILTINS: [&[u8]; 6] = [b"declare", b"export", b"local", b"readonly", b"typeset", b"unset"];
+    const BUILTINS: Words = Words("declare export local readonly typeset unset");
     let builtin = simple.words.first().and_then(Word::literal);
     let mut words = simple.words.iter().skip(1).filter(|word| names(script.source(&word.range), name));
-    builtin.is_some_and(|builtin| BUILTINS.contains(&&builtin[..]))
+    builtin.is_some_and(|builtin| BUILTINS.contains(&builtin))
         && words.all(|word| match &word.parts[..] {
             [Part::Literal { text, .. }, rest @ ..] if text.starts_with(name) => {
                 let value = Word { range: word.range.clone(), parts: rest.to_vec() };
@@ -171,13 +167,10 @@ fn declares_line<'t>(script: &Script<'t>, simple: &Simple<'t>, name: &'t [u8], k
 
 /// Whether a substitution prints one line: a program that does, or filters of a text of one line.
 fn prints_one_line<'t>(script: &Script<'t>, substitution: usize, known: &mut Vec<&'t [u8]>) -> bool {
-    let is_inside = |index: &usize| script.ancestors(*index).any(|each| each == substitution);
-    let is_command = |index: &usize| !matches!(script.node(*index).kind, Kind::List { .. } | Kind::Pipeline { .. });
-    let nodes: Vec<usize> = script.inside(substitution).filter(|index| is_inside(index) && is_command(index)).collect();
-    let all: Option<Vec<&Simple<'t>>> = nodes.iter().map(|index| script.simple(*index)).collect();
-    let Some(all) = all else { return false };
-    let only = |parent: usize| script.children(parent).next().filter(|_| script.children(parent).count() == 1);
-    let pipeline = only(substitution).and_then(only);
+    let is_command = |index: &usize| !matches!(script.kind(*index), Kind::List { .. } | Kind::Pipeline { .. });
+    let commands = script.inside(substitution).filter(is_command).map(|index| script.simple(index));
+    let Some(all) = commands.collect::<Option<Vec<&Simple<'t>>>>() else { return false };
+    let pipeline = script.only_child(substitution).and_then(|list| script.only_child(list));
     let last = pipeline.and_then(|pipeline| script.children(pipeline).filter_map(|each| script.simple(each)).last());
     if last.is_some_and(|last| prints_one_of_all(script, last)) {
         return true;
@@ -186,14 +179,13 @@ fn prints_one_line<'t>(script: &Script<'t>, substitution: usize, known: &mut Vec
     all.iter().all(|simple| {
         let program = simple.words.first().and_then(Word::literal).unwrap_or_default();
         let has_escape = simple.words.iter().any(|word| script.source(&word.range).contains(&b'\\'));
-        let words = || simple.words.iter().map(Word::literal).collect::<Option<Vec<_>>>();
         let prints = match std::mem::take(&mut is_first) {
             true if program == b"echo" => simple.words.iter().all(|word| is_line(script, word, known)),
             true if program == b"git" => is_line_of_git(simple),
             true => has_property(base_name(&program), "one-line"),
             false => {
                 has_property(base_name(&program), "keeps-lines")
-                    || words().is_some_and(|words| answers_each_line(&words, b""))
+                    || simple.literals().is_some_and(|words| answers_each_line(&words, b""))
             }
         };
         prints && !has_escape
@@ -211,11 +203,9 @@ fn prints_one_of_all(script: &Script<'_>, simple: &Simple<'_>) -> bool {
 
 /// Whether git prints one line about one commit.
 fn is_line_of_git(simple: &Simple<'_>) -> bool {
-    let words: Vec<Vec<u8>> = simple.words.iter().skip(1).map(|word| word.literal().unwrap_or_default()).collect();
-    let Some((subcommand, words)) = words.split_first() else { return false };
-    const FORMATS: [&[u8]; 3] = [b"--format=format:", b"--pretty=format:", b"--format="];
-    let format = words.iter().find_map(|word| FORMATS.iter().find_map(|option| word.strip_prefix(*option)));
-    let has_format = format.is_some_and(|format| is_format_of_one_line(&name(format)));
+    let words = simple.texts();
+    let [_, subcommand, words @ ..] = &words[..] else { return false };
+    let has_format = words.iter().any(|word| has_line_format(word));
     let options = words.iter().filter(|word| word.starts_with(b"-")).count();
     match &subcommand[..] {
         b"describe" => words.len() - options < 2,
@@ -226,14 +216,118 @@ fn is_line_of_git(simple: &Simple<'_>) -> bool {
     }
 }
 
-/// Whether a format of git is one line of text for every commit.
-fn is_format_of_one_line(format: &str) -> bool {
-    let mut fields = format.split('%');
-    fields.next().is_some()
-        && fields.all(|field| {
-            let is_of_person =
-                field.starts_with(['a', 'c']) && field[1..].starts_with(|next: char| "nNeEdDrtiIs".contains(next));
-            is_of_person || field.starts_with(['H', 'h', 's'])
-        })
-        && !format.contains(['\n', '\''])
+/// How a program prints one line for each operand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum LineEach {
+    /// If words of the call are changed, by their positions.
+    With(Vec<(usize, String)>),
+    /// A number before the name, and perhaps a total at the end.
+    Count,
+}
+
+impl LineEach {
+    /// Returns how a call prints one line for its last operand. `arguments` are without the
+    /// program.
+    pub(super) fn of(program: &[u8], arguments: &[&[u8]]) -> Option<LineEach> {
+        let has_format =
+            arguments.iter().any(|argument| argument.starts_with(b"-c") || argument.starts_with(b"--format"));
+        let is_line = !arguments.iter().any(|argument| argument.contains(&b'\n'));
+        let plain = |is_known: bool| is_known.then(|| LineEach::With(Vec::new()));
+        match (program, arguments) {
+            (b"stat", _) => plain(has_format && is_line),
+            (b"git", [words @ .., commit]) => of_git(words, commit),
+            (b"grep", [option, _, _]) if option.starts_with(b"-c") && !option.contains(&b'r') => {
+                Some(LineEach::With(vec![(1, format!("-h {}", name(option)))]))
+            }
+            (b"wc", [b"-l" | b"-c" | b"-m" | b"-w"] | [b"-l" | b"-c" | b"-m" | b"-w", _]) => Some(LineEach::Count),
+            (b"jq", [b"-r", path, _]) => plain(Together::Jq.join(&[path.to_vec()], &["x".to_owned()], false).is_some()),
+            _ => plain(has_property(program, "line-each") && joins(program, arguments)),
+        }
+    }
+
+    /// Returns how a grep prints the number of lines that it finds in its last operand, instead of
+    /// its exit status.
+    pub(super) fn of_condition(arguments: &[&[u8]]) -> Option<LineEach> {
+        let (at, letters, rest) = match arguments {
+            [option, rest @ .., _, _] if option.len() > 1 && option.starts_with(b"-") => (1, &option[1..], rest),
+            [_, _] => (0, &b""[..], &[][..]),
+            _ => return None,
+        };
+        let is_known = letters.iter().all(|letter| b"EFiqswx".contains(letter))
+            && rest.iter().all(|word| matches!(*word, b"--" | b"-e"));
+        let program = if at == 0 { "grep " } else { "" };
+        let letters = name(letters).replace('q', "");
+        is_known.then(|| LineEach::With(vec![(at, format!("{program}-hc{letters}"))]))
+    }
+}
+
+/// Returns how git prints one line about a commit. `git log` would look for its ancestors, too.
+fn of_git(words: &[&[u8]], commit: &[u8]) -> Option<LineEach> {
+    // The name of a tag may print more.
+    (commit.len() >= 40 && commit.iter().all(u8::is_ascii_hexdigit)).then_some(())?;
+    match words {
+        [b"rev-parse", b"--short"] => {
+            Some(LineEach::With(vec![(1, "show".to_owned()), (2, "-s --format=%h".to_owned())]))
+        }
+        [b"show", b"-s" | b"--no-patch", format] | [b"show", format, b"-s" | b"--no-patch"] => {
+            has_line_format(format).then(|| LineEach::With(Vec::new()))
+        }
+        [b"log", option, format] | [b"log", format, option] if matches!(*option, b"-1" | b"-n1") => {
+            let at = if words[1] == *option { 2 } else { 3 };
+            has_line_format(format).then(|| LineEach::With(vec![(1, "show".to_owned()), (at, "-s".to_owned())]))
+        }
+        _ => None,
+    }
+}
+
+/// Whether an option of git is a format of one line of text for each commit.
+pub(super) fn has_line_format(option: &[u8]) -> bool {
+    const FORMATS: [&[u8]; 3] = [b"--format=format:", b"--pretty=format:", b"--format="];
+    const FIELDS: &[u8] = b"HhTtPpsf";
+    let is_field = |field: &[u8]| match field {
+        [b'a' | b'c', second, ..] => second.is_ascii_alphabetic(),
+        [first, ..] => FIELDS.contains(first),
+        [] => false,
+    };
+    let is_line = |format: &[u8]| !format.contains(&b'\n') && format.split(|byte| *byte == b'%').skip(1).all(is_field);
+    FORMATS.iter().find_map(|begin| option.strip_prefix(*begin)).is_some_and(is_line)
+}
+
+/// Whether a filter of what wc prints about one file leaves its number alone.
+pub(super) fn keeps_number(words: &[Vec<u8>]) -> bool {
+    const FILTERS: [&str; 6] =
+        ["awk {print $1}", "cut -d  -f1", "cut -d   -f1", "cut -d   -f 1", "tr -d  ", "tr -d [:space:]"];
+    FILTERS.iter().any(|filter| words.join(&b' ') == filter.as_bytes())
+}
+
+/// Whether a filter prints one line for each line that it reads. `words` begin with the program,
+/// `text` is the code of the line.
+pub(crate) fn answers_each_line(words: &[Vec<u8>], text: &[u8]) -> bool {
+    let Some((program, arguments)) = words.split_first() else { return false };
+    let has = |part: &[u8]| arguments.iter().any(|word| contains(word, part));
+    match &program[..] {
+        b"awk" | b"mawk" | b"gawk" => match arguments {
+            [options @ .., code] => {
+                let field = code.trim_ascii().strip_prefix(b"{").and_then(|code| code.trim_ascii().strip_suffix(b"}"));
+                let printed = field.and_then(|field| field.trim_ascii().strip_prefix(b"print "));
+                let is_field = |text: &[u8]| {
+                    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"$, .*+-()\"_:".contains(byte);
+                    let counts = contains(text, b"++") || contains(text, b"--");
+                    text.iter().all(is_plain) && !counts && identifiers(text).all(|name| OF_A_LINE.contains(name))
+                };
+                options.iter().all(|option| option.starts_with(b"-F") && option.len() > 2)
+                    && printed.is_some_and(is_field)
+            }
+            [] => false,
+        },
+        // A base would also be that of the next line.
+        b"bc" => arguments.iter().all(|word| word == b"-l") && !contains(text, b"base="),
+        b"cut" => !has(b"-s") && !has(b"--only") && arguments.iter().all(|word| word.starts_with(b"-")),
+        b"rev" => arguments.is_empty(),
+        b"sed" => {
+            matches!(arguments, [code] | [_, code] if is_one_substitution(code) && arguments.iter().rev().skip(1).all(|option| matches!(&option[..], b"-E" | b"-r" | b"-e")))
+        }
+        b"tr" => ![&b"\\n"[..], b"\n", b"space", b"cntrl", b"-c", b"-C", b"-s", b"\\0"].iter().any(|part| has(part)),
+        _ => false,
+    }
 }

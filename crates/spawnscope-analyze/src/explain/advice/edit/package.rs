@@ -5,24 +5,23 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::command::string_length;
 use super::embedded::Code;
-use super::{EditRefusal, Splice, difference, in_order, limited, refuse, refuse_if, splice, spliced};
+use super::{Result, Splice, difference, in_order, limited, or_refuse, refuse_if, splice, spliced};
 use crate::explain::advice::phrases::name;
 use crate::patterns::programs::has_property;
-use crate::patterns::script::{Kind, Script};
-use crate::patterns::words::{Words, contains};
+use crate::patterns::script::{Kind, Script, span};
+use crate::patterns::words::{Words, contains, string_length};
 
 /// Scripts that call each other more deeply are not replaced.
 const MAX_DEPTH: usize = 8;
 
 /// The calls that package scripts made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::explain::advice) struct PackageRewrite {
+pub(crate) struct PackageRewrite {
     /// The names of the scripts that were called by a runner in another script.
-    pub(in crate::explain::advice) scripts: BTreeSet<Vec<u8>>,
+    pub(crate) scripts: BTreeSet<Vec<u8>>,
     /// The programs of the package that `npx` started.
-    pub(in crate::explain::advice) programs: BTreeSet<Vec<u8>>,
+    pub(crate) programs: BTreeSet<Vec<u8>>,
 }
 
 /// A script of the package.
@@ -38,8 +37,8 @@ const LIMITS: [&str; 2] = [
 ];
 
 impl PackageRewrite {
-    pub(super) fn splices(&self, text: &[u8]) -> Result<Vec<Splice>, EditRefusal> {
-        let Some(scripts) = scripts(text) else { return refuse("the file has no scripts that Spawnscope can read") };
+    pub(super) fn splices(&self, text: &[u8]) -> Result<Vec<Splice>> {
+        let scripts = or_refuse(scripts(text), "the file has no scripts that Spawnscope can read")?;
         let mut splices = Vec::new();
         for script in &scripts {
             let Some(code) = Code::of_json(text, &script.range) else { continue };
@@ -48,26 +47,18 @@ impl PackageRewrite {
                 splices.extend(code.translated(vec![difference(&code.text, &expanded)])?);
             }
         }
-        match splices.is_empty() {
-            true => refuse("no script calls another one in a way that Spawnscope can replace"),
-            false => Ok(limited(splices, &LIMITS)),
-        }
+        refuse_if(splices.is_empty(), "no script calls another one in a way that Spawnscope can replace")?;
+        Ok(limited(splices, &LIMITS))
     }
 
     /// Returns the commands of a script with those of the scripts that it calls. `callers` are the
     /// names of the scripts around it.
-    fn expanded(
-        &self,
-        text: &[u8],
-        all: &[Entry<'_>],
-        callers: &[&[u8]],
-        commands: &[u8],
-    ) -> Result<Vec<u8>, EditRefusal> {
+    fn expanded(&self, text: &[u8], all: &[Entry<'_>], callers: &[&[u8]], commands: &[u8]) -> Result<Vec<u8>> {
         let Some(shell) = Script::parse(commands) else { return Ok(commands.to_vec()) };
         let mut splices = Vec::new();
         for index in 0..shell.len() {
             let Some(simple) = shell.simple(index).filter(|simple| simple.assignments.is_empty()) else { continue };
-            let words: Vec<Vec<u8>> = simple.words.iter().map(|word| word.literal().unwrap_or_default()).collect();
+            let words = simple.texts();
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
             let program = program_of_npx(&words).filter(|at| self.programs.contains(words[*at]));
             splices.extend(program.map(|at| splice(simple.words[0].range.start..simple.words[at].range.start, "")));
@@ -77,21 +68,18 @@ impl PackageRewrite {
             let Some(called) = called_script(&words[..own]).filter(|called| self.scripts.contains(*called)) else {
                 continue;
             };
-            let added = simple.words.get(own + 1).zip(simple.words.last());
-            let added = added.map(|(first, last)| shell.source(&(first.range.start..last.range.end)));
-            let parts = self.parts_of(text, all, callers, called, added.unwrap_or_default())?;
-            if all.iter().all(|entry| entry.name != called)
-                || !simple.redirections.is_empty() && (parts.len() > 1 || added.is_some())
-            {
+            let added = shell.source(&span(simple.words.get(own + 1..).unwrap_or_default()));
+            let parts = self.parts_of(text, all, callers, called, added)?;
+            let are_several = parts.len() > 1;
+            let is_redirected = !simple.redirections.is_empty() && (are_several || !added.is_empty());
+            if is_redirected || all.iter().all(|entry| entry.name != called) {
                 continue;
             }
             let is_chain = shell_parts(commands).is_some_and(|(_, is_chain)| is_chain);
-            let are_several = parts.len() > 1;
             let parts: Vec<Vec<u8>> = parts.into_iter().map(|part| grouped(part, is_chain || are_several)).collect();
             let joined = parts.join(&b" && "[..]);
             let text = if are_several && !is_chain { [b"(", &joined[..], b")"].concat() } else { joined };
-            let end = simple.words.last().map_or(0, |word| word.range.end);
-            splices.push(splice(shell.node(index).range.start..end, text));
+            splices.push(splice(shell.start(index)..span(&simple.words).end, text));
         }
         Ok(spliced(commands, &in_order(splices)?))
     }
@@ -104,10 +92,9 @@ impl PackageRewrite {
         callers: &[&[u8]],
         called: &[u8],
         added: &[u8],
-    ) -> Result<Vec<Vec<u8>>, EditRefusal> {
-        if callers.contains(&called) || callers.len() == MAX_DEPTH {
-            return refuse(format!("the script {} calls itself", name(called)));
-        }
+    ) -> Result<Vec<Vec<u8>>> {
+        let is_recursive = callers.contains(&called) || callers.len() == MAX_DEPTH;
+        refuse_if(is_recursive, format!("the script {} calls itself", name(called)))?;
         let named = |hook: &[u8]| all.iter().find(|entry| entry.name == [hook, called].concat());
         let entries = [&b"pre"[..], b"", b"post"].into_iter().filter_map(named);
         let parts =
@@ -129,20 +116,13 @@ impl PackageRewrite {
 fn shell_parts(commands: &[u8]) -> Option<(usize, bool)> {
     let shell = Script::parse(commands)?;
     let changes = |index: usize| {
-        let simple = shell.simple(index);
-        simple.is_some_and(|simple| {
-            simple.words.first().is_none_or(|word| word.literal().is_none_or(|word| has_property(&word, "lasts")))
-        })
+        shell.simple(index).is_some() && shell.program(index).is_none_or(|program| has_property(&program, "lasts"))
     };
-    let count = (0..shell.len())
-        .filter(|index| !matches!(shell.node(*index).kind, Kind::List { .. } | Kind::Pipeline { .. }))
-        .count();
-    let pipelines: Vec<usize> = if shell.len() > 0 { shell.children(0).collect() } else { Vec::new() };
-    let is_and = |pair: &[usize]| {
-        let between = shell.node(pair[0]).range.end..shell.node(pair[1]).range.start;
-        shell.source(&between).trim_ascii() == b"&&"
-    };
-    let is_whole = shell.len() > 0 && shell.node(0).range.end == commands.trim_ascii_end().len();
+    let is_command = |index: &usize| !matches!(shell.kind(*index), Kind::List { .. } | Kind::Pipeline { .. });
+    let count = (0..shell.len()).filter(is_command).count();
+    let pipelines: Vec<usize> = shell.children(0).collect();
+    let is_and = |pair: &[usize]| shell.source(&(shell.end(pair[0])..shell.start(pair[1]))).trim_ascii() == b"&&";
+    let is_whole = shell.len() > 0 && shell.end(0) == commands.trim_ascii_end().len();
     let is_chain = is_whole && pipelines.windows(2).all(is_and);
     (!(0..shell.len()).any(changes)).then_some((count, is_chain))
 }
@@ -173,7 +153,7 @@ fn called_script<'c>(words: &[&'c [u8]]) -> Option<&'c [u8]> {
 
 /// Returns the position of the program among the words of a call of npx. The options before it do
 /// not change what it does.
-pub(in crate::explain::advice) fn program_of_npx(words: &[&[u8]]) -> Option<usize> {
+pub(crate) fn program_of_npx(words: &[&[u8]]) -> Option<usize> {
     const OPTIONS: Words = Words("--no --no-install --offline --prefer-offline --yes -y");
     let options = words.iter().skip(1).take_while(|word| OPTIONS.contains(word)).count();
     (words.first()? == b"npx" && words.get(1 + options)?.first() != Some(&b'-')).then_some(1 + options)
@@ -181,42 +161,29 @@ pub(in crate::explain::advice) fn program_of_npx(words: &[&[u8]]) -> Option<usiz
 
 /// Returns the entries of the object `scripts` at the top of a package.
 pub(super) fn scripts(text: &[u8]) -> Option<Vec<Entry<'_>>> {
-    let mut found = Vec::new();
-    // The keys of the objects around a position; `None` in an array.
-    let mut around: Vec<Option<&[u8]>> = Vec::new();
-    let (mut at, mut key): (usize, Option<&[u8]>) = (0, None);
+    let (mut found, mut depth, mut at) = (Vec::new(), 0_usize, 0);
+    // The last key at the top of the package, and the last one in the object there.
+    let mut keys: [&[u8]; 2] = [b"", b""];
     while at < text.len() {
         match text[at] {
             b'"' => {
-                let end = at + 1 + string_length(&text[at + 1..], b'"')?;
-                let range = at + 1..end;
-                at = end + 1;
-                let is_key = key.is_none() && text[at..].trim_ascii_start().starts_with(b":");
-                if is_key {
-                    key = Some(&text[range]);
-                } else {
-                    if let (Some(name), [_, Some(b"scripts")]) = (key, &around[..]) {
-                        found.push(Entry { name, range });
-                    }
-                    key = None;
+                let range = at + 1..at + 1 + string_length(&text[at + 1..], b'"')?;
+                at = range.end;
+                let is_key = text[at + 1..].trim_ascii_start().starts_with(b":");
+                match (depth, is_key) {
+                    (1, true) => keys = [&text[range], b""],
+                    (2, true) => keys[1] = &text[range],
+                    (2, false) if keys[0] == b"scripts" => found.push(Entry { name: keys[1], range }),
+                    _ => {}
                 }
-                continue;
             }
-            b'{' => around.push(key.take().or(Some(b""))),
-            b'[' => {
-                around.push(None);
-                key = None;
-            }
-            b'}' | b']' => {
-                around.pop()?;
-                key = None;
-            }
-            b',' => key = None,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.checked_sub(1)?,
             _ => {}
         }
         at += 1;
     }
-    (around.is_empty() && !found.is_empty()).then_some(found)
+    (depth == 0 && !found.is_empty()).then_some(found)
 }
 
 #[cfg(test)]

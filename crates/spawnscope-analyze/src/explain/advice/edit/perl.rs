@@ -2,16 +2,17 @@
 
 use std::ops::Range;
 
-use super::command::{CommandCall, CommandWord, FoundLaunch, Piece, Usage, split, split_code, string_length};
-use super::{EditRefusal, Splice, line_start, refuse_if, splice};
+use super::command::{CommandCall, CommandWord, FoundLaunch, Piece, Usage, listed, split, split_code};
+use super::{Result, Splice, inserted, line_start, refuse_if, splice};
 use crate::explain::advice::phrases::name;
-use crate::patterns::words::contains;
+use crate::patterns::script::{identifier_length, is_name_byte};
+use crate::patterns::words::{contains, string_length};
 
 /// A statement continues on at most this many lines.
 const MAX_LINES: usize = 8;
 
 /// Returns the launches of a statement that begins at a line.
-pub(super) fn launches(text: &[u8], line: u32) -> Result<Vec<FoundLaunch>, EditRefusal> {
+pub(super) fn launches(text: &[u8], line: u32) -> Result<Vec<FoundLaunch>> {
     let start: usize =
         text.split_inclusive(|byte| *byte == b'\n').take(line.saturating_sub(1) as usize).map(<[u8]>::len).sum();
     let statement = start..statement_end(text, start);
@@ -76,15 +77,7 @@ fn statement_end(text: &[u8], start: usize) -> usize {
 fn quoted(text: &[u8], at: usize, is_word: bool) -> Option<FoundLaunch> {
     let (open, close) = match &text[at..] {
         [b'`', ..] => (at, b'`'),
-        [b'q', b'x', open @ (b'(' | b'{' | b'[' | b'/' | b'|' | b'!'), ..] if is_word => {
-            let close = match open {
-                b'(' => b')',
-                b'{' => b'}',
-                b'[' => b']',
-                other => *other,
-            };
-            (at + 2, close)
-        }
+        [b'q', b'x', open @ (b'(' | b'{' | b'[' | b'/' | b'|' | b'!'), ..] if is_word => (at + 2, closing_of(*open)),
         _ => return None,
     };
     let end = match text[open] == close {
@@ -132,6 +125,16 @@ fn system(text: &[u8], at: usize, is_word: bool) -> Option<FoundLaunch> {
     Some(FoundLaunch { range: at..end, command, usage, is_scalar: true, is_bytes: false })
 }
 
+/// Returns what closes a quoted text.
+fn closing_of(open: u8) -> u8 {
+    match open {
+        b'(' => b')',
+        b'{' => b'}',
+        b'[' => b']',
+        other => other,
+    }
+}
+
 /// Returns where the bracket that opens at a position closes.
 fn closing(text: &[u8], open: usize, close: u8) -> Option<usize> {
     let ends = text[open..].iter().enumerate().filter(|(_, byte)| **byte == close).map(|(at, _)| open + at);
@@ -140,17 +143,13 @@ fn closing(text: &[u8], open: usize, close: u8) -> Option<usize> {
 
 /// Returns the command that `system` gets: a string, or a list of words.
 fn command(arguments: &[u8]) -> Option<CommandCall> {
-    let arguments = split_code(arguments, b',')?;
-    if let [line] = arguments[..] {
+    if let [line] = split_code(arguments, b',')?[..] {
         return split(&string(line)?);
     }
-    let words = arguments.iter().filter(|word| !word.is_empty()).map(|word| match string(word) {
+    listed(arguments, |word| match string(word) {
         Some(pieces) => Some(CommandWord::Pieces(pieces)),
-        None if word.starts_with(b"$") => Some(CommandWord::Expression(word.to_vec())),
-        None => None,
-    });
-    let words: Vec<CommandWord> = words.collect::<Option<_>>()?;
-    (!words.is_empty()).then_some(CommandCall { words, input: None })
+        None => word.starts_with(b"$").then(|| CommandWord::Expression(word.to_vec())),
+    })
 }
 
 /// Returns the parts of a string in quotes.
@@ -191,26 +190,20 @@ fn pieces(text: &[u8]) -> Option<Vec<Piece>> {
 
 /// Returns the length of a variable in a string, with its subscripts.
 fn variable_length(text: &[u8]) -> Option<usize> {
-    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let name = |text: &[u8]| text.iter().take_while(|byte| is_name(byte)).count();
     let mut at = match text.get(1)? {
         b'{' => {
-            let length = name(&text[2..]);
+            let length = identifier_length(&text[2..]);
             (text.get(2 + length) == Some(&b'}')).then_some(3 + length)?
         }
-        _ => 1 + name(&text[1..]),
+        _ => 1 + identifier_length(&text[1..]),
     };
     (at > 1 && text.get(at) != Some(&b':')).then_some(())?;
     loop {
         let arrow = if text[at..].starts_with(b"->[") || text[at..].starts_with(b"->{") { 2 } else { 0 };
-        let close = match text.get(at + arrow) {
-            Some(b'[') => b']',
-            Some(b'{') => b'}',
-            _ => return Some(at),
-        };
-        let length = text[at + arrow + 1..].iter().take_while(|byte| is_name(byte) || **byte == b'$').count();
+        let Some(open @ (b'[' | b'{')) = text.get(at + arrow) else { return Some(at) };
+        let length = text[at + arrow + 1..].iter().take_while(|byte| is_name_byte(**byte) || **byte == b'$').count();
         let end = at + arrow + 1 + length;
-        (length > 0 && text.get(end) == Some(&close)).then_some(())?;
+        (length > 0 && text.get(end) == Some(&closing_of(*open))).then_some(())?;
         at = end + 1;
     }
 }
@@ -241,7 +234,7 @@ pub(super) fn value(word: &CommandWord) -> Option<String> {
 }
 
 /// Returns how to keep the answer of a launch in a variable.
-pub(super) fn kept(text: &[u8], launch: &FoundLaunch, variable: &str) -> Result<Vec<Splice>, EditRefusal> {
+pub(super) fn kept(text: &[u8], launch: &FoundLaunch, variable: &str) -> Result<Vec<Splice>> {
     let is_constant = launch.command.words.iter().all(|word| word.literal().is_some());
     refuse_if(!is_constant || !launch.is_scalar || launch.usage != Usage::Text, "the answer is used in another way")?;
     let code = name(&text[launch.range.clone()]);
@@ -249,12 +242,12 @@ pub(super) fn kept(text: &[u8], launch: &FoundLaunch, variable: &str) -> Result<
 }
 
 /// Returns how to load a module, if the program does not.
-pub(super) fn import(text: &[u8], module: &str) -> Option<Splice> {
+pub(super) fn import(text: &[u8], module: &str) -> Result<Option<Splice>> {
     let (mut at, mut place) = (0, None);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         if let Some(rest) = line.strip_prefix(b"use ") {
             if rest.starts_with(module.as_bytes()) && !rest[module.len()..].starts_with(b":") {
-                return None;
+                return Ok(None);
             }
             place = Some(at + line.len());
         } else if place.is_none() && !line.starts_with(b"#") && !line.trim_ascii().is_empty() {
@@ -266,6 +259,5 @@ pub(super) fn import(text: &[u8], module: &str) -> Option<Splice> {
             break;
         }
     }
-    let place: Range<usize> = place.map(|at| at..at)?;
-    Some(splice(place, format!("use {module} ();\n")))
+    Ok(place.map(|at| inserted(at, format!("use {module} ();\n"))))
 }

@@ -4,21 +4,15 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::command::{CommandCall, CommandWord, FoundLaunch, Piece, Usage, split, split_code};
+use super::command::{CommandCall, CommandWord, FoundLaunch, Piece, Usage, listed, split, split_code};
 use super::python_functions::by_function;
-use super::{EditRefusal, Splice, limited, line_end, line_start, refuse, splice};
+use super::{Result, Splice, inserted, limited, line_end, line_start, or_refuse, refuse, refuse_if, splice};
 use crate::explain::advice::phrases::{WITHOUT_SHELL_LIMIT, name};
+use crate::patterns::script::{identifier_length, line_of};
 use crate::patterns::words::{Words, contains};
 
-/// The commands that a line passed to a shell.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::explain::advice) struct PythonRewrite {
-    /// The different commands. None of them needs a shell.
-    pub(in crate::explain::advice) commands: BTreeSet<Vec<u8>>,
-}
-
 /// Functions of the module `subprocess` that take a command.
-const FUNCTIONS: [&[u8]; 5] = [b"Popen", b"call", b"check_call", b"check_output", b"run"];
+const FUNCTIONS: Words = Words("Popen call check_call check_output run");
 /// Functions may call each other this often to launch a program.
 const MAX_FUNCTIONS: usize = 2;
 /// A call with the arguments between its parentheses.
@@ -32,52 +26,47 @@ pub(super) struct Call<'t> {
     pub(super) depth: usize,
 }
 
-impl PythonRewrite {
-    pub(super) fn splices(&self, text: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
-        let calls = calls(text)?;
-        let uses_shell = |call: &&Call<'_>| shell_argument(text, call).is_some() || is_system(text, call);
-        let found: Vec<&Call<'_>> = calls_at(text, &calls, line).filter(uses_shell).collect();
-        let [call] = found[..] else {
-            return refuse("the line does not have exactly one call with shell=True, or of os.system alone");
-        };
-        let Some(first) = call.arguments.first() else { return refuse("the call has no arguments") };
-        let list = limited(vec![splice(first.clone(), self.list(&text[first.clone()])?)], &[WITHOUT_SHELL_LIMIT]);
-        let Some(shell) = shell_argument(text, call) else {
-            let function = call.range.start..call.range.start + call.function.len();
-            let call = splice(function, b"subprocess.call");
-            return Ok(import(text, "subprocess")?.into_iter().chain([call]).chain(list).collect());
-        };
-        let start = text[..shell.start].iter().rposition(|byte| *byte == b',').unwrap_or(shell.start);
-        Ok(list.into_iter().chain([splice(start..shell.end, "")]).collect())
-    }
+/// Returns the changes of the call in a line that passed these commands to a shell, which none of
+/// them needs.
+pub(super) fn without_shell(commands: &BTreeSet<Vec<u8>>, text: &[u8], line: u32) -> Result<Vec<Splice>> {
+    let calls = calls(text)?;
+    let uses_shell = |call: &&Call<'_>| shell_argument(text, call).is_some() || is_system(text, call);
+    let found: Vec<&Call<'_>> = calls_at(text, &calls, line).filter(uses_shell).collect();
+    let [call] = found[..] else {
+        return refuse("the line does not have exactly one call with shell=True, or of os.system alone");
+    };
+    let first = or_refuse(call.arguments.first(), "the call has no arguments")?;
+    let list = limited(vec![splice(first.clone(), list(commands, &text[first.clone()])?)], &[WITHOUT_SHELL_LIMIT]);
+    let Some(shell) = shell_argument(text, call) else {
+        let function = call.range.start..call.range.start + call.function.len();
+        let call = splice(function, b"subprocess.call");
+        return Ok(import(text, "subprocess")?.into_iter().chain([call]).chain(list).collect());
+    };
+    let start = text[..shell.start].iter().rposition(|byte| *byte == b',').unwrap_or(shell.start);
+    Ok(list.into_iter().chain([splice(start..shell.end, "")]).collect())
+}
 
-    /// Returns the list of the words of a command that is a string: `f"git log {name}"`.
-    fn list(&self, source: &[u8]) -> Result<Vec<u8>, EditRefusal> {
-        let Some(pieces) = pieces(source) else { return refuse("the command is not one plain string") };
-        let Some(command) = split(&pieces).filter(|command| command.input.is_none()) else {
-            return refuse("the command has characters that a shell interprets");
-        };
-        let is_same = |recorded: &Vec<u8>| {
-            recorded.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count() == command.words.len()
-        };
-        if !self.commands.iter().all(is_same) {
-            return refuse(format!("`{}` was not always split into the same words", name(source)));
-        }
-        match command.words.iter().map(value).collect::<Option<Vec<_>>>() {
-            Some(words) => Ok(format!("[{}]", words.join(", ")).into_bytes()),
-            None => refuse("the command is not one plain string"),
-        }
-    }
+/// Returns the list of the words of a command that is a string: `f"git log {name}"`.
+fn list(commands: &BTreeSet<Vec<u8>>, source: &[u8]) -> Result<Vec<u8>> {
+    const NOT_PLAIN: &str = "the command is not one plain string";
+    let command = split(&or_refuse(pieces(source), NOT_PLAIN)?).filter(|command| command.input.is_none());
+    let command = or_refuse(command, "the command has characters that a shell interprets")?;
+    let is_same = |recorded: &Vec<u8>| {
+        recorded.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count() == command.words.len()
+    };
+    let is_split = commands.iter().all(is_same);
+    refuse_if(!is_split, format!("`{}` was not always split into the same words", name(source)))?;
+    let words = command.words.iter().map(value).collect::<Option<Vec<_>>>();
+    or_refuse(words, NOT_PLAIN).map(|words| format!("[{}]", words.join(", ")).into_bytes())
 }
 
 /// Returns the calls of a program that a line belongs to.
 fn calls_at<'c, 't>(text: &[u8], all: &'c [Call<'t>], line: u32) -> impl Iterator<Item = &'c Call<'t>> {
-    let line_of = |at: usize| 1 + text[..at].iter().filter(|byte| **byte == b'\n').count() as u32;
-    all.iter().filter(move |call| (line_of(call.range.start)..=line_of(call.range.end)).contains(&line))
+    all.iter().filter(move |call| (line_of(text, call.range.start)..=line_of(text, call.range.end)).contains(&line))
 }
 
 /// Returns the launches of a line.
-pub(super) fn launches(text: &[u8], line: u32) -> Result<Vec<FoundLaunch>, EditRefusal> {
+pub(super) fn launches(text: &[u8], line: u32) -> Result<Vec<FoundLaunch>> {
     let all = calls(text)?;
     let found = calls_at(text, &all, line).filter_map(|call| {
         let launched = launched(text, &all, call, is_statement(text, call), MAX_FUNCTIONS)?;
@@ -168,12 +157,10 @@ fn taken(function: &[u8], has: &dyn Fn(Words) -> bool, is_statement: bool) -> Op
 
 /// Returns the command of a call: a list, or a string.
 fn command(source: &[u8]) -> Option<CommandCall> {
-    let Some(list) = source.strip_prefix(b"[").and_then(|list| list.strip_suffix(b"]")) else {
-        return split(&pieces(source)?);
-    };
-    let words = split_code(list, b',')?.into_iter().filter(|word| !word.is_empty()).map(word);
-    let words: Vec<CommandWord> = words.collect::<Option<_>>()?;
-    (!words.is_empty()).then_some(CommandCall { words, input: None })
+    match source.strip_prefix(b"[").and_then(|list| list.strip_suffix(b"]")) {
+        Some(list) => listed(list, word),
+        None => split(&pieces(source)?),
+    }
 }
 
 /// Methods after a result, with what they make of it.
@@ -305,7 +292,7 @@ fn is_system(text: &[u8], call: &Call<'_>) -> bool {
 }
 
 /// Returns how to import a module, if the program does not.
-pub(super) fn import(text: &[u8], module: &str) -> Result<Option<Splice>, EditRefusal> {
+pub(super) fn import(text: &[u8], module: &str) -> Result<Option<Splice>> {
     let (mut at, mut first) = (0, None);
     for line in text.split(|byte| *byte == b'\n') {
         let modules = line.strip_prefix(b"import ").unwrap_or_default().split(|byte| *byte == b',');
@@ -317,34 +304,20 @@ pub(super) fn import(text: &[u8], module: &str) -> Result<Option<Splice>, EditRe
         at += line.len() + 1;
     }
     // Something else may have this name.
-    match first {
-        Some(at) if !names_in_code(text).contains(&module.as_bytes()) => {
-            Ok(Some(splice(at..at, format!("import {module}\n"))))
-        }
-        _ => refuse(format!("`{module}` may already be the name of something else")),
-    }
+    let first = first.filter(|_| !names_in_code(text).contains(&module.as_bytes()));
+    let at = or_refuse(first, format!("`{module}` may already be the name of something else"))?;
+    Ok(Some(inserted(at, format!("import {module}\n"))))
 }
 
 /// Returns the names outside of strings and comments.
 pub(super) fn names_in_code(text: &[u8]) -> Vec<&[u8]> {
     let (mut found, mut at) = (Vec::new(), 0);
     while at < text.len() {
-        let length = identifier_length(&text[at..]);
-        at = match text[at] {
-            b'#' => at + text[at..].iter().take_while(|byte| **byte != b'\n').count(),
-            b'"' | b'\'' => string_end(text, at).unwrap_or(text.len()),
-            _ if length > 0 => {
-                found.push(&text[at..at + length]);
-                at + length
-            }
-            _ => at + 1,
-        };
+        let end = at + identifier_length(&text[at..]);
+        found.extend((end > at).then(|| &text[at..end]));
+        at = if end > at { end } else { skipped(text, at).unwrap_or(text.len()) };
     }
     found
-}
-
-pub(super) fn identifier_length(text: &[u8]) -> usize {
-    text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count()
 }
 
 /// Returns where the argument `shell=True` is, in a call of `subprocess`.
@@ -352,7 +325,7 @@ fn shell_argument(text: &[u8], call: &Call<'_>) -> Option<Range<usize>> {
     let function = call.function.strip_prefix(b"subprocess.").unwrap_or(call.function);
     let is_true = |range: &&Range<usize>| compact(text, range) == b"shell=True";
     let has_executable = call.arguments.iter().any(|range| text[range.clone()].starts_with(b"executable"));
-    call.arguments.iter().skip(1).find(is_true).filter(|_| FUNCTIONS.contains(&function) && !has_executable).cloned()
+    call.arguments.iter().skip(1).find(is_true).filter(|_| FUNCTIONS.contains(function) && !has_executable).cloned()
 }
 
 /// Returns an argument without blanks.
@@ -361,8 +334,8 @@ fn compact(text: &[u8], range: &Range<usize>) -> Vec<u8> {
 }
 
 /// Returns all calls of a program.
-fn calls(text: &[u8]) -> Result<Vec<Call<'_>>, EditRefusal> {
-    all_calls(text).ok_or_else(|| EditRefusal("the program has syntax that Spawnscope does not read".to_owned()))
+fn calls(text: &[u8]) -> Result<Vec<Call<'_>>> {
+    or_refuse(all_calls(text), "the program has syntax that Spawnscope does not read")
 }
 
 fn all_calls(text: &[u8]) -> Option<Vec<Call<'_>>> {
@@ -373,15 +346,11 @@ fn all_calls(text: &[u8]) -> Option<Vec<Call<'_>>> {
     let mut at = 0;
     while at < text.len() {
         match text[at] {
-            b'#' => at += text[at..].iter().take_while(|byte| **byte != b'\n').count(),
-            b'"' | b'\'' => at = string_end(text, at)?,
             b'(' | b'[' | b'{' => {
                 let function = function_before(&text[..at]);
                 let is_call = text[at] == b'(' && !function.is_empty();
-                let start = at - function.len();
-                let (range, depth) = (start..at, open.len());
+                let (range, depth) = (at - function.len()..at, open.len());
                 open.push((is_call.then_some(Call { function, range, arguments: Vec::new(), depth }), at + 1));
-                at += 1;
             }
             byte @ (b')' | b']' | b'}' | b',') => {
                 if let Some((call, start)) = open.last_mut() {
@@ -391,14 +360,14 @@ fn all_calls(text: &[u8]) -> Option<Vec<Call<'_>>> {
                     }
                     *start = at + 1;
                 }
-                at += 1;
                 if byte != b',' {
                     let (call, _) = open.pop()?;
-                    found.extend(call.map(|call| Call { range: call.range.start..at, ..call }));
+                    found.extend(call.map(|call| Call { range: call.range.start..at + 1, ..call }));
                 }
             }
-            _ => at += 1,
+            _ => {}
         }
+        at = skipped(text, at)?;
     }
     open.is_empty().then_some(found)
 }
@@ -415,8 +384,17 @@ fn trimmed(text: &[u8], range: Range<usize>) -> Range<usize> {
     start..start + inside.trim_ascii().len()
 }
 
+/// Returns the position after a byte, or after the string or comment that it begins.
+pub(super) fn skipped(text: &[u8], at: usize) -> Option<usize> {
+    match text[at] {
+        b'#' => Some(line_end(text, at)),
+        b'"' | b'\'' => string_end(text, at),
+        _ => Some(at + 1),
+    }
+}
+
 /// Returns the position after the string that begins at a position.
-pub(super) fn string_end(text: &[u8], start: usize) -> Option<usize> {
+fn string_end(text: &[u8], start: usize) -> Option<usize> {
     let quote = *text.get(start)?;
     let triple = [quote; 3];
     let (closing, mut at): (&[u8], usize) =
@@ -476,14 +454,12 @@ mod tests {
             ("other.walk(\"a\", shell=True)", "a", None),
             ("'''\nsubprocess.run(\"a\", shell=True)\n'''", "a", None),
         ] {
-            let rewrite = PythonRewrite { commands: [command.as_bytes().to_vec()].into() };
-            let splices = rewrite.splices(program.as_bytes(), 1).ok();
+            let splices = without_shell(&[command.as_bytes().to_vec()].into(), program.as_bytes(), 1).ok();
             let edited = splices.map(|splices| String::from_utf8(spliced(program.as_bytes(), &splices)).unwrap());
             assert_eq!(edited.as_deref(), expected, "{program}");
         }
-        let rewrite = PythonRewrite { commands: [b"a".to_vec()].into() };
         let program = b"import os\nos.system('a')\n";
-        let splices = rewrite.splices(program, 2).unwrap();
+        let splices = without_shell(&[b"a".to_vec()].into(), program, 2).unwrap();
         assert_eq!(spliced(program, &splices), b"import subprocess\nimport os\nsubprocess.call([\"a\"])\n");
     }
 }

@@ -5,9 +5,10 @@
 use std::ops::Range;
 
 use super::command::{CommandWord, FoundLaunch, Usage};
-use super::python::{Call, Launched, conversions, identifier_length, import, launched, names_in_code, string_end};
-use super::{EditRefusal, Splice, line_start, refuse_if, splice};
+use super::python::{Call, Launched, conversions, import, launched, names_in_code, skipped};
+use super::{Result, Splice, inserted, line_start, refuse_if, splice};
 use crate::explain::advice::phrases::name;
+use crate::patterns::script::identifier_length;
 
 /// Returns what a call of a function of the program launches.
 pub(super) fn by_function(
@@ -89,13 +90,11 @@ fn statement_end(text: &[u8], start: usize) -> usize {
     while let Some(byte) = text.get(at) {
         match byte {
             b'\n' if depth == 0 => return at,
-            b'#' => at += text[at..].iter().take_while(|byte| **byte != b'\n').count() - 1,
             b'(' | b'[' | b'{' => depth += 1,
             b')' | b']' | b'}' => depth = depth.saturating_sub(1),
-            b'"' | b'\'' => at = string_end(text, at).unwrap_or(text.len()) - 1,
             _ => {}
         }
-        at += 1;
+        at = skipped(text, at).unwrap_or(text.len());
     }
     text.len()
 }
@@ -164,7 +163,7 @@ fn split_at_name<'t>(statement: &'t [u8], variable: &[u8]) -> Option<(&'t [u8], 
 
 /// Returns how to keep the answers of a launch: in a function with a cache, before the statement or
 /// definition that contains the launch.
-pub(super) fn kept(text: &[u8], launch: &FoundLaunch, function: &str) -> Result<Vec<Splice>, EditRefusal> {
+pub(super) fn kept(text: &[u8], launch: &FoundLaunch, function: &str) -> Result<Vec<Splice>> {
     let is_used = !matches!(launch.usage, Usage::Checked | Usage::Ignored);
     let code = &text[launch.range.clone()];
     let mut parameters: Vec<&[u8]> = Vec::new();
@@ -192,7 +191,7 @@ pub(super) fn kept(text: &[u8], launch: &FoundLaunch, function: &str) -> Result<
     let definition =
         format!("@functools.lru_cache(maxsize=None)\ndef {function}({arguments}):\n    return {}\n\n\n", name(code));
     let call = splice(launch.range.clone(), format!("{function}({arguments})"));
-    Ok(import(text, "functools")?.into_iter().chain([splice(start..start, definition), call]).collect())
+    Ok(import(text, "functools")?.into_iter().chain([inserted(start, definition), call]).collect())
 }
 
 /// Whether a word of some code is an attribute, the name of an argument, or the prefix of a string.

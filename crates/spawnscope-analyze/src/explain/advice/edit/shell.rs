@@ -5,45 +5,48 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::around::{checks_status, declared, insertion};
-use super::form::{Form, Operand, expansion, form_for};
+use super::form::{Form, Operand, expansion, filled, form_for};
 use super::stages::fed_word;
 use super::{
-    EditRefusal, NewCode, Splice, difference, directories, in_order, launchers, limited, lookup, once, one_line,
-    refuse, refuse_if, splice, spliced, stages, together, wait, zsh,
+    NewCode, Result, Splice, adjacent, difference, directories, in_order, launchers, limited, lookup, once, one_line,
+    or_refuse, refuse, refuse_if, splice, spliced, stages, wait, zsh,
 };
 use crate::explain::advice::phrases::name;
-use crate::patterns::script::{Kind, Part, Script, Simple, Word, is_several_words, names};
+use crate::patterns::script::{Kind, Part, Redirection, Script, Simple, Word, is_several_words, names};
 use crate::patterns::shells::Dialect;
 
 /// How to rewrite the calls of a program in a line of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::explain::advice) struct ShellRewrite {
+pub(crate) struct ShellRewrite {
     /// The base name of the program.
-    pub(in crate::explain::advice) program: Vec<u8>,
+    pub(crate) program: Vec<u8>,
     /// The different lists of arguments of the recorded calls.
-    pub(in crate::explain::advice) calls: BTreeSet<Vec<Vec<u8>>>,
-    pub(in crate::explain::advice) code: NewCode,
-    pub(in crate::explain::advice) dialect: Dialect,
+    pub(crate) calls: BTreeSet<Vec<Vec<u8>>>,
+    pub(crate) code: NewCode,
+    pub(crate) dialect: Dialect,
     /// Whether one of the recorded calls had another exit status than 0.
-    pub(in crate::explain::advice) has_failures: bool,
+    pub(crate) has_failures: bool,
     /// Whether one of them failed: an exit status of 1 may also be an answer.
-    pub(in crate::explain::advice) has_errors: bool,
+    pub(crate) has_errors: bool,
     /// The lists of arguments of other recorded calls from the line, which the edit does not
     /// replace.
-    pub(in crate::explain::advice) others: BTreeSet<Vec<Vec<u8>>>,
+    pub(crate) others: BTreeSet<Vec<Vec<u8>>>,
     /// Whether no two of the calls have the same arguments.
-    pub(in crate::explain::advice) is_distinct: bool,
+    pub(crate) is_distinct: bool,
     /// Other programs of which a launch from this file failed.
-    pub(in crate::explain::advice) failed: BTreeSet<Vec<u8>>,
+    pub(crate) failed: BTreeSet<Vec<u8>>,
 }
 
+/// The text that a program reads.
+pub(super) type Input<'s> = Option<&'s Word<'s>>;
+
 /// A call in a script.
-pub(super) struct FoundCall<'s, 't> {
-    pub(super) script: &'s Script<'t>,
+pub(super) struct FoundCall<'s> {
+    pub(super) script: &'s Script<'s>,
     pub(super) rewrite: &'s ShellRewrite,
     /// The node of the command.
     pub(super) command: usize,
-    pub(super) simple: &'s Simple<'t>,
+    pub(super) simple: &'s Simple<'s>,
     /// The commands of the pipeline that the command ends.
     pub(super) pipeline: Vec<usize>,
     /// The number of calls that the edit has replaced before. Each has a variable of its own.
@@ -51,39 +54,32 @@ pub(super) struct FoundCall<'s, 't> {
     /// The new code for the words of the call.
     pub(super) form: Form,
     /// The text that is the input of the pipeline: `echo "$x" | program`, `program <<<"$x"`.
-    pub(super) fed: Option<&'s Word<'t>>,
+    pub(super) fed: Input<'s>,
     /// The `$( )` that contains the pipeline and nothing else.
     pub(super) substitution: Option<usize>,
 }
 
 impl ShellRewrite {
     /// Returns the changes of the calls at a line, or of all calls.
-    pub(super) fn splices(&self, text: &[u8], line: Option<u32>) -> Result<Vec<Splice>, EditRefusal> {
-        let Some(script) = Script::parse(text) else {
-            return refuse("the script has syntax that Spawnscope does not read");
-        };
+    pub(super) fn splices(&self, text: &[u8], line: Option<u32>) -> Result<Vec<Splice>> {
+        let script = or_refuse(Script::parse(text), "the script has syntax that Spawnscope does not read")?;
         let program = name(&self.program);
         let found = line.map_or_else(|| script.calls(&self.program).collect(), |line| self.calls_at(&script, line));
         refuse_if(found.is_empty(), format!("the line does not call {program} by its name"))?;
-        let is_found = |call: &&Vec<Vec<u8>>| found.iter().any(|command| can_be(&script, *command, call));
-        if !self.calls.iter().all(|call| is_found(&call)) {
-            return refuse(format!("{program} got other arguments from this line than those that are written there"));
-        }
+        let is_found = |call: &Vec<Vec<u8>>| found.iter().any(|command| can_be(&script, *command, call));
+        let others = format!("{program} got other arguments from this line than those that are written there");
+        refuse_if(!self.calls.iter().all(is_found), others)?;
         let is_one_of = |all: &BTreeSet<_>, command| all.iter().any(|call: &Vec<_>| can_be(&script, command, call));
         let mut splices = Vec::new();
         // A pipeline is merged as a whole.
         let is_merged = self.code.form == Form::Many;
-        let pipeline = |command: usize| script.node(command).parent;
         let is_last = |command: &usize| {
-            !is_merged || !found.iter().any(|other| other > command && pipeline(*other) == pipeline(*command))
+            !is_merged || !found.iter().any(|other| other > command && script.parent(*other) == script.parent(*command))
         };
         let found: Vec<usize> = found.iter().copied().filter(is_last).collect();
         for (number, command) in found.into_iter().filter(|command| is_one_of(&self.calls, *command)).enumerate() {
-            if is_one_of(&self.others, command) {
-                return refuse(format!(
-                    "the line also calls {program} with arguments that the replacement does not handle"
-                ));
-            }
+            let others = format!("the line also calls {program} with arguments that the replacement does not handle");
+            refuse_if(is_one_of(&self.others, command), others)?;
             let call = FoundCall::new(&script, self, command, number)?;
             if let Some(stage) = stages::last_stage(&call) {
                 let separated = spliced(text, &[stage]);
@@ -103,32 +99,26 @@ impl ShellRewrite {
     /// names the line of `$(function)` for the last command of the function, so the functions that
     /// the line calls are searched last.
     fn calls_at(&self, script: &Script<'_>, line: u32) -> Vec<usize> {
-        let lines = |command: &usize| {
-            let range = &script.node(*command).range;
-            script.line_of(range.start)..=script.line_of(range.end)
+        let begins = |command: &usize| script.line_of(script.start(*command)) == line;
+        let contains = |command: &usize| {
+            (script.line_of(script.start(*command))..=script.line_of(script.end(*command))).contains(&line)
         };
-        let calls: Vec<usize> = script.calls(&self.program).collect();
-        let at_line = |command: &usize| *lines(command).start() == line;
-        let beginning: Vec<usize> = calls.iter().copied().filter(at_line).collect();
-        let around = calls.iter().copied().filter(|command| lines(command).contains(&line));
-        let around: Vec<usize> = if beginning.is_empty() { around.collect() } else { beginning };
-        if !around.is_empty() {
-            return around;
-        }
-        let commands =
-            (0..script.len()).filter(at_line).filter_map(|index| script.simple(index)?.words.first()?.literal());
-        let functions: Vec<Range<usize>> = commands.filter_map(|command| script.function(&command)).collect();
-        let is_called =
-            |command: &usize| functions.iter().any(|range| range.contains(&script.node(*command).range.start));
-        calls.into_iter().filter(is_called).collect()
+        let calls =
+            |is_found: &dyn Fn(&usize) -> bool| script.calls(&self.program).filter(is_found).collect::<Vec<_>>();
+        let found = [calls(&begins), calls(&contains)].into_iter().find(|calls| !calls.is_empty());
+        found.unwrap_or_else(|| {
+            let commands = (0..script.len()).filter(begins).filter_map(|index| script.program(index));
+            let functions: Vec<Range<usize>> = commands.filter_map(|command| script.function(&command)).collect();
+            calls(&|command| functions.iter().any(|range| range.contains(&script.start(*command))))
+        })
     }
 }
 
 /// Whether a range is within backquotes, where backslashes have another meaning.
 fn is_in_backquotes(script: &Script<'_>, range: &Range<usize>) -> bool {
-    (0..script.len()).map(|index| script.node(index)).any(|node| {
-        let is_around = node.range.start < range.start && range.end < node.range.end;
-        is_around && matches!(node.kind, Kind::Substitution) && script.source(&node.range).starts_with(b"`")
+    (0..script.len()).any(|index| {
+        let is_around = script.start(index) < range.start && range.end < script.end(index);
+        is_around && matches!(script.kind(index), Kind::Substitution) && script.code(index).starts_with(b"`")
     })
 }
 
@@ -138,26 +128,16 @@ pub(super) fn can_be(script: &Script<'_>, command: usize, call: &[Vec<u8>]) -> b
     words.len() == call.len() && words.iter().zip(call).all(|(word, argument)| word.can_be(argument))
 }
 
-impl<'s, 't> FoundCall<'s, 't> {
-    fn new(
-        script: &'s Script<'t>,
-        rewrite: &'s ShellRewrite,
-        command: usize,
-        number: usize,
-    ) -> Result<Self, EditRefusal> {
+impl<'s> FoundCall<'s> {
+    fn new(script: &'s Script<'s>, rewrite: &'s ShellRewrite, command: usize, number: usize) -> Result<Self> {
         let simple = script.simple(command).filter(|simple| simple.assignments.is_empty());
-        let Some(simple) = simple else { return refuse("the line sets variables only for this call") };
-        let pipeline: Vec<usize> =
-            script.node(command).parent.map(|parent| script.children(parent).collect()).unwrap_or_default();
-        let list = script.node(command).parent.and_then(|pipeline| script.node(pipeline).parent);
-        let substitution = list.and_then(|list| script.node(list).parent).filter(|parent| {
-            let is_alone =
-                script.children(*parent).count() == 1 && list.is_some_and(|list| script.children(list).count() == 1);
-            let opening = script.source(&script.node(*parent).range);
-            matches!(script.node(*parent).kind, Kind::Substitution)
-                && is_alone
-                && !opening.starts_with(b"<")
-                && !opening.starts_with(b">")
+        let simple = or_refuse(simple, "the line sets variables only for this call")?;
+        let pipeline = script.parent(command).into_iter().flat_map(|parent| script.children(parent));
+        let pipeline: Vec<usize> = pipeline.collect();
+        let substitution = script.ancestors(command).nth(2).filter(|parent| {
+            let is_alone = script.only_child(*parent).is_some_and(|list| script.only_child(list).is_some());
+            let is_process = matches!(script.code(*parent).first(), Some(b'<' | b'>'));
+            matches!(script.kind(*parent), Kind::Substitution) && is_alone && !is_process
         });
         let here = simple.redirections.iter().find(|each| each.operator == b"<<<").map(|each| &each.target);
         let feeder = pipeline.first().filter(|first| **first != command).and_then(|first| script.simple(*first));
@@ -170,55 +150,50 @@ impl<'s, 't> FoundCall<'s, 't> {
         name(&self.rewrite.program)
     }
 
-    pub(super) fn splices(&self) -> Result<Vec<Splice>, EditRefusal> {
+    pub(super) fn splices(&self) -> Result<Vec<Splice>> {
         zsh::check(self)?;
         match &self.form {
             Form::Once => once::once(self),
             Form::Many => stages::without_reversing(self).unwrap_or_else(|| lookup::lookup(self)),
             Form::Pass => launchers::pass_many(self),
             Form::Feed => stages::without_stage(self),
-            Form::Together => together::together(self),
+            Form::Together => adjacent::together(self),
             Form::Wait => wait::for_child(self),
             Form::Tested => directories::tested(self),
             Form::Builtin(name) => Ok(vec![splice(self.simple.words[0].range.clone(), name.clone())]),
-            _ if self.substitution.is_some() => self.in_substitution(),
-            _ => self.in_place(),
+            _ => self.substitution.map_or_else(|| self.in_place(), |substitution| self.in_substitution(substitution)),
         }
+    }
+
+    /// Returns where the call is, from the beginning of its pipeline.
+    pub(super) fn up_to_call(&self) -> Range<usize> {
+        self.script.start(self.pipeline[0])..self.script.end(self.command)
     }
 
     /// Returns the text that the program reads, and checks that nothing else leads into or out of
     /// the call.
-    pub(super) fn input(&self) -> Result<Option<&'s Word<'t>>, EditRefusal> {
-        let is_quiet =
-            |operator: &[u8], target: &Word<'_>| operator == b"2>" && target.literal().as_deref() == Some(b"/dev/null");
-        let redirections = self.simple.redirections.iter().filter(|each| !is_quiet(each.operator, &each.target));
-        let redirections: Vec<_> = redirections.collect();
-        let other = || refuse(format!("the input of {} is not the text of a variable", self.program()));
-        match (self.form.has_input(), &self.pipeline[..], &redirections[..]) {
-            (false, [_], []) => Ok(None),
-            (true, [_], [here]) if here.operator == b"<<<" => Ok(Some(&here.target)),
-            (true, [feeder, last], []) if *last == self.command => match self.script.simple(*feeder).and_then(fed_word)
-            {
-                Some(word) => Ok(Some(word)),
-                None => other(),
-            },
-            (true, ..) => other(),
-            (false, ..) => refuse(format!("the input or output of {} is redirected", self.program())),
-        }
+    pub(super) fn input(&self) -> Result<Input<'s>> {
+        let is_loud = |each: &&Redirection<'_>| each.operator != b"2>" || each.writes_file();
+        let redirections: Vec<_> = self.simple.redirections.iter().filter(is_loud).collect();
+        let word = match (self.form.has_input(), &self.pipeline[..], &redirections[..]) {
+            (false, [_], []) => return Ok(None),
+            (false, ..) => return refuse(format!("the input or output of {} is redirected", self.program())),
+            (true, [_], [here]) if here.operator == b"<<<" => Some(&here.target),
+            (true, [feeder, last], []) if *last == self.command => self.script.simple(*feeder).and_then(fed_word),
+            (true, ..) => None,
+        };
+        or_refuse(word, format!("the input of {} is not the text of a variable", self.program())).map(Some)
     }
 
     /// Replaces `$( )` by a word, or by a variable that commands before it set.
-    fn in_substitution(&self) -> Result<Vec<Splice>, EditRefusal> {
-        let Some(substitution) = self.substitution else { return refuse("there is no substitution") };
+    fn in_substitution(&self, substitution: usize) -> Result<Vec<Splice>> {
         let input = self.input()?;
         self.check_status(substitution)?;
-        let range = self.script.node(substitution).range.clone();
+        let range = self.script.range(substitution);
         if let Some(text) = self.word(input)? {
             return Ok(vec![splice(range, text)]);
         }
-        let Some(holder) = self.script.node(substitution).parent else {
-            return refuse("there is no command around the call");
-        };
+        let holder = or_refuse(self.script.parent(substitution), "there is no command around the call")?;
         if let Some(splices) = self.in_assignment(holder, substitution, input)? {
             return Ok(splices);
         }
@@ -229,14 +204,10 @@ impl<'s, 't> FoundCall<'s, 't> {
     }
 
     /// Replaces an assignment of the result to a variable. `None` if the command is not one.
-    fn in_assignment(
-        &self,
-        holder: usize,
-        substitution: usize,
-        input: Option<&Word<'t>>,
-    ) -> Result<Option<Vec<Splice>>, EditRefusal> {
-        let Some(simple) = self.script.simple(holder) else { return Ok(None) };
-        let range = self.script.node(holder).range.clone();
+    fn in_assignment(&self, holder: usize, substitution: usize, input: Input<'_>) -> Result<Option<Vec<Splice>>> {
+        let Some(simple) = self.script.simple(holder).filter(|simple| simple.redirections.is_empty()) else {
+            return Ok(None);
+        };
         let (variable, declaration) = match (&simple.assignments[..], &simple.words[..]) {
             ([only], []) if only.value.as_ref().and_then(Word::substitution) == Some(substitution) => (only.name, None),
             ([], [builtin, word]) => match (declared(builtin, word, substitution), builtin.literal()) {
@@ -245,13 +216,9 @@ impl<'s, 't> FoundCall<'s, 't> {
             },
             _ => return Ok(None),
         };
-        if !simple.redirections.is_empty() {
-            return Ok(None);
-        }
         let uses = |word: &Word<'_>| names(self.script.source(&word.range), variable);
-        if declaration.is_some() && (input.is_some_and(uses) || self.simple.words.iter().any(uses)) {
-            return refuse("the declared variable is also an argument of the call");
-        }
+        let is_used = declaration.is_some() && (input.is_some_and(uses) || self.simple.words.iter().any(uses));
+        refuse_if(is_used, "the declared variable is also an argument of the call")?;
         let variable = name(variable);
         let mut commands = self.commands(&variable, input)?;
         match declaration.as_deref() {
@@ -259,21 +226,17 @@ impl<'s, 't> FoundCall<'s, 't> {
             Some(b"export") => commands.push(format!("export {variable}")),
             Some(builtin) => commands.insert(0, format!("{} {variable}", name(builtin))),
         }
+        let is_statement = self.script.statement(holder).is_some() || commands.len() == 1;
         let text = commands.join("; ");
-        let text = if self.script.statement(holder).is_some() || commands.len() == 1 {
-            text
-        } else {
-            format!("{{ {text}; }}")
-        };
-        Ok(Some(vec![splice(range, text)]))
+        let text = if is_statement { text } else { format!("{{ {text}; }}") };
+        Ok(Some(vec![splice(self.script.range(holder), text)]))
     }
 
     /// Replaces a command that prints its result, or whose exit status is used.
-    fn in_place(&self) -> Result<Vec<Splice>, EditRefusal> {
+    fn in_place(&self) -> Result<Vec<Splice>> {
         if let Form::Condition(template) = &self.form {
             let input = self.input()?;
-            let first = self.script.node(self.pipeline[0]).range.start;
-            let range = first..self.script.node(self.command).range.end;
+            let range = self.up_to_call();
             return Ok(vec![splice(range, self.filled(template, &self.new_variable(input), input)?)]);
         }
         let (range, input) = stages::printing(self)?;
@@ -281,15 +244,16 @@ impl<'s, 't> FoundCall<'s, 't> {
         if let Some(word) = self.word(input)? {
             return Ok(vec![splice(range, [b"printf '%s\\n' \"", &word[..], b"\""].concat())]);
         }
-        let pipeline = self.script.node(self.command).parent;
-        let list = pipeline.and_then(|pipeline| self.script.node(pipeline).parent);
+        let pipeline = self.script.parent(self.command);
+        let list = pipeline.and_then(|pipeline| self.script.parent(pipeline));
         let is_whole = |list: usize| {
-            let node = self.script.node(list);
-            matches!(node.kind, Kind::List { is_background: false }) && node.range.len() == range.len()
+            let is_list = matches!(self.script.kind(list), Kind::List { is_background: false });
+            is_list && self.script.range(list).len() == range.len()
         };
-        if self.script.statement(self.command).is_none() && !list.is_some_and(is_whole) {
-            return refuse("the call is joined to other commands, and the replacement consists of several");
-        }
+        refuse_if(
+            self.script.statement(self.command).is_none() && !list.is_some_and(is_whole),
+            "the call is joined to other commands, and the replacement consists of several",
+        )?;
         let variable = self.new_variable(input);
         let mut commands = self.commands(&variable, input)?;
         commands.push(format!("printf '%s\\n' \"${variable}\""));
@@ -297,7 +261,7 @@ impl<'s, 't> FoundCall<'s, 't> {
     }
 
     /// Returns the new code as one word. `None` if it consists of commands.
-    fn word(&self, input: Option<&Word<'t>>) -> Result<Option<Vec<u8>>, EditRefusal> {
+    fn word(&self, input: Input<'_>) -> Result<Option<Vec<u8>>> {
         match &self.form {
             Form::Captured(_) if self.substitution.is_none() => {
                 refuse(format!("the line does not call {} in $( )", self.program()))
@@ -316,7 +280,7 @@ impl<'s, 't> FoundCall<'s, 't> {
     }
 
     /// Returns the new code as commands that set a variable.
-    fn commands(&self, variable: &str, input: Option<&Word<'t>>) -> Result<Vec<String>, EditRefusal> {
+    fn commands(&self, variable: &str, input: Input<'_>) -> Result<Vec<String>> {
         match &self.form {
             Form::Statement(template) => Ok(vec![self.filled(template, variable, input)?]),
             Form::Steps { operand, steps } => {
@@ -340,25 +304,18 @@ impl<'s, 't> FoundCall<'s, 't> {
     }
 
     /// Inserts words of the call, as texts, into an expansion.
-    fn step(&self, template: &str) -> Result<String, EditRefusal> {
-        self.simple.words.iter().enumerate().skip(1).try_fold(template.to_owned(), |step, (number, word)| {
-            let placeholder = format!("{{{number}}}");
-            if step.contains(&placeholder) {
-                Ok(step.replace(&placeholder, &self.quoted_source(word)?))
-            } else {
-                Ok(step)
-            }
-        })
+    fn step(&self, template: &str) -> Result<String> {
+        filled(template, &self.simple.words, |kind, word| kind.is_empty().then(|| self.quoted_source(word)))
     }
 
-    fn operand<'w>(&'w self, operand: Operand, input: Option<&'w Word<'t>>) -> Result<&'w Word<'t>, EditRefusal> {
+    fn operand<'w>(&'w self, operand: Operand, input: Input<'w>) -> Result<&'w Word<'w>> {
         let arguments = &self.simple.words[1..];
         let word = match operand {
             Operand::First => arguments.first(),
             Operand::Last => arguments.last(),
             Operand::Input => input,
         };
-        let word = word.ok_or_else(|| EditRefusal(format!("{} has no argument in this line", self.program())))?;
+        let word = or_refuse(word, format!("{} has no argument in this line", self.program()))?;
         // Whether the path of the script has a slash depends on how it is called.
         let is_of_script = [&b"0"[..], b"BASH_SOURCE"].iter().any(|own| names(self.script.source(&word.range), own));
         let needs_slash = matches!(&self.form, Form::Steps { steps, .. } if steps.iter().any(|step| step == "%/*"));
@@ -367,33 +324,22 @@ impl<'s, 't> FoundCall<'s, 't> {
     }
 
     /// Inserts words of the call into a template.
-    fn filled(&self, template: &str, variable: &str, input: Option<&Word<'t>>) -> Result<String, EditRefusal> {
-        let mut text = template.replace("{y}", variable);
-        if let Some(input) = input {
-            self.check_lines(input)?;
-            text = text.replace("{x}", &self.plain_source(input)?);
-        }
-        for (number, word) in self.simple.words.iter().enumerate().skip(1) {
-            for kind in ["", "#", "$", "@"] {
-                let placeholder = format!("{{{kind}{number}}}");
-                if text.contains(&placeholder) {
-                    let source = match kind {
-                        "" => self.plain_source(word)?,
-                        "#" => self.number(word)?,
-                        "@" => self.without_at(word)?,
-                        _ => word
-                            .variable()
-                            .map(name)
-                            .ok_or_else(|| EditRefusal("the argument is not a variable".to_owned()))?,
-                    };
-                    text = text.replace(&placeholder, &source);
-                }
-            }
-        }
-        Ok(text)
+    fn filled(&self, template: &str, variable: &str, input: Input<'_>) -> Result<String> {
+        input.map_or(Ok(()), |input| self.check_lines(input))?;
+        let input = input.map_or(Ok(String::new()), |input| self.plain_source(input))?;
+        let value = |kind: &str, word: &Word<'_>| match kind {
+            "" => Some(self.plain_source(word)),
+            "#" => Some(self.number(word)),
+            "@" => Some(self.without_at(word)),
+            "$" => Some(or_refuse(word.variable().map(name), "the argument is not a variable")),
+            _ => None,
+        };
+        let template = template.replace("{y}", variable);
+        let parts = template.split("{x}").map(|part| filled(part, &self.simple.words, value));
+        Ok(parts.collect::<Result<Vec<String>>>()?.join(&input))
     }
 
-    fn check_lines(&self, word: &Word<'_>) -> Result<(), EditRefusal> {
+    fn check_lines(&self, word: &Word<'_>) -> Result<()> {
         refuse_if(
             self.rewrite.code.needs_one_line && !one_line::is_one_line(self.script, word),
             format!("`{}` may contain several lines", name(self.script.source(&word.range))),
@@ -402,38 +348,35 @@ impl<'s, 't> FoundCall<'s, 't> {
 
     /// Returns a word as it is written. It must be one text, also where it is not split into
     /// several words.
-    pub(super) fn plain_source(&self, word: &Word<'_>) -> Result<String, EditRefusal> {
+    pub(super) fn plain_source(&self, word: &Word<'_>) -> Result<String> {
         let source = self.script.source(&word.range);
-        let is_list = word.parts.iter().any(|part| match part {
-            Part::Pattern => true,
-            Part::Other { text, .. } => is_several_words(text),
-            _ => false,
+        let is_list = word.parts.iter().any(|part| {
+            matches!(part, Part::Pattern) || matches!(part, Part::Other { text, .. } if is_several_words(text))
         });
         refuse_if(is_list || source.contains(&b'\n'), format!("`{}` may be several words", name(source)))?;
         Ok(name(source))
     }
 
     /// Returns a word as one text, with quotes if it needs them.
-    pub(super) fn quoted_source(&self, word: &Word<'_>) -> Result<String, EditRefusal> {
+    pub(super) fn quoted_source(&self, word: &Word<'_>) -> Result<String> {
         let source = self.plain_source(word)?;
         let is_safe = source.contains(['"', '\'', '\\']) || !source.contains('$');
         Ok(if is_safe { source } else { format!("\"{source}\"") })
     }
 
     /// Returns what follows the `@` that begins a word.
-    fn without_at(&self, word: &Word<'_>) -> Result<String, EditRefusal> {
+    fn without_at(&self, word: &Word<'_>) -> Result<String> {
         let source = self.plain_source(word)?;
         let unquoted = source.strip_prefix('"').and_then(|source| source.strip_suffix('"')).unwrap_or(&source);
-        match unquoted.strip_prefix('@').filter(|rest| !rest.contains(['"', '\''])) {
-            Some(rest) => Ok(format!("\"{rest}\"")),
-            None => refuse(format!("`{source}` does not begin with @")),
-        }
+        let rest = unquoted.strip_prefix('@').filter(|rest| !rest.contains(['"', '\'']));
+        or_refuse(rest.map(|rest| format!("\"{rest}\"")), format!("`{source}` does not begin with @"))
     }
 
     /// Returns a word as a number in arithmetic.
-    fn number(&self, word: &Word<'_>) -> Result<String, EditRefusal> {
+    fn number(&self, word: &Word<'_>) -> Result<String> {
         match (word.variable(), word.literal()) {
-            (Some(variable), _) if variable[0].is_ascii_digit() => Ok(format!("${}", expansion_of(&name(variable)))),
+            (Some(number @ [b'0'..=b'9']), _) => Ok(format!("${}", name(number))),
+            (Some(number @ [b'0'..=b'9', ..]), _) => Ok(format!("${{{}}}", name(number))),
             (Some(variable), _) => Ok(name(variable)),
             (None, Some(literal)) => Ok(name(&literal)),
             _ => refuse(format!("`{}` is neither a number nor a variable", name(self.script.source(&word.range)))),
@@ -441,10 +384,9 @@ impl<'s, 't> FoundCall<'s, 't> {
     }
 
     /// Checks that nothing depends on the exit status of the substitution, if a call failed.
-    fn check_status(&self, substitution: usize) -> Result<(), EditRefusal> {
+    fn check_status(&self, substitution: usize) -> Result<()> {
         let is_number = matches!(&self.form, Form::Word(template) if template.starts_with("$(("));
-        let holder =
-            self.script.node(substitution).parent.and_then(|holder| Some((holder, self.script.simple(holder)?)));
+        let holder = self.script.parent(substitution).and_then(|holder| Some((holder, self.script.simple(holder)?)));
         let has_own_status = holder.is_some_and(|(_, simple)| !simple.words.is_empty());
         let is_ignored = holder.is_some_and(|(holder, _)| self.script.statement(holder).is_some())
             && !checks_status(self.script.text);
@@ -455,7 +397,7 @@ impl<'s, 't> FoundCall<'s, 't> {
     }
 
     /// Returns the name of a variable that the script does not use.
-    fn new_variable(&self, input: Option<&Word<'_>>) -> String {
+    fn new_variable(&self, input: Input<'_>) -> String {
         let operand = self.simple.words[1..].iter().chain(input).find_map(Word::variable);
         let of = operand.filter(|variable| !variable[0].is_ascii_digit());
         let suffix = of.map_or("result".to_owned(), |variable| format!("of_{}", name(variable)));
@@ -479,8 +421,4 @@ pub(super) fn unused_variable(script: &Script<'_>, text: &str) -> String {
 pub(super) fn used(script: &Script<'_>, variable: &str, next: usize) -> Vec<u8> {
     let is_longer = script.text.get(next).is_some_and(|next| next.is_ascii_alphanumeric() || b"_[".contains(next));
     if is_longer { format!("${{{variable}}}").into_bytes() } else { format!("${variable}").into_bytes() }
-}
-
-fn expansion_of(number: &str) -> String {
-    if number.len() > 1 { format!("{{{number}}}") } else { number.to_owned() }
 }

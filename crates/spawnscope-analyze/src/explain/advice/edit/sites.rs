@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Edit, EditRefusal, NewCode, Rewrite, ShellRewrite};
+use super::{Edit, NewCode, Result, Rewrite, ShellRewrite};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::model::launch::{Launch, Outcome};
@@ -15,22 +15,22 @@ use crate::sites::callers::Callers;
 use spawnscope_data::event::Language;
 
 /// Maximum number of lines that one finding edits.
-pub(in crate::explain::advice) const MAX_EDITS: usize = 100;
+pub(crate) const MAX_EDITS: usize = 100;
 
 /// A line of a shell script and all calls of a program from it.
-pub(in crate::explain::advice) struct ShellSite<'g> {
+pub(crate) struct ShellSite<'g> {
     key: Key<'g>,
     host: Host,
     /// All launches of the program from this line, also those that the finding does not contain: an
     /// edit changes them, too.
-    pub(in crate::explain::advice) launches: Vec<u32>,
+    pub(crate) launches: Vec<u32>,
     /// The programs of which a launch from this file failed.
     failed: BTreeSet<Vec<u8>>,
 }
 
 /// What a line of shell code is part of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::explain::advice) enum Host {
+pub(crate) enum Host {
     Script,
     /// A recipe of a makefile.
     Recipe,
@@ -39,48 +39,40 @@ pub(in crate::explain::advice) enum Host {
 }
 
 /// A line of a file, with the directory in which the script was started.
-pub(in crate::explain::advice) type Key<'a> = (&'a [u8], u32, Option<&'a [u8]>);
+pub(crate) type Key<'a> = (&'a [u8], u32, Option<&'a [u8]>);
 
 /// Returns the lines of shell scripts that request launches of a program, those with the most
 /// launches first.
-pub(in crate::explain::advice) fn shell_sites<'g>(
-    context: &RuleContext<'g, 'g>,
-    program: &[u8],
-    launches: &[u32],
-) -> Vec<ShellSite<'g>> {
-    let mut counts: BTreeMap<Key<'_>, usize> = BTreeMap::new();
-    let mut hosts = BTreeMap::new();
+pub(crate) fn shell_sites<'g>(context: &RuleContext<'g, 'g>, program: &[u8], launches: &[u32]) -> Vec<ShellSite<'g>> {
+    let mut sites: BTreeMap<Key<'_>, (usize, ShellSite<'_>)> = BTreeMap::new();
     for (key, host) in launches.iter().filter_map(|index| key_of(context, *index)) {
-        *counts.entry(key).or_default() += 1;
-        hosts.insert(key, host);
+        let site = ShellSite { key, host: host.clone(), launches: Vec::new(), failed: BTreeSet::new() };
+        let (count, site) = sites.entry(key).or_insert((0, site));
+        *count += 1;
+        site.host = host;
     }
-    if counts.is_empty() {
+    if sites.is_empty() {
         return Vec::new();
     }
-    let mut calls: BTreeMap<Key<'_>, Vec<u32>> = BTreeMap::new();
-    for (index, _) in context.launched().filter(|(_, launch)| launch.command.name == program) {
-        if let Some((key, _)) = key_of(context, index).filter(|(key, _)| counts.contains_key(key)) {
-            calls.entry(key).or_default().push(index);
+    let mut failed: BTreeMap<&[u8], BTreeSet<Vec<u8>>> = BTreeMap::new();
+    let is_of_program = |launch: &Launch<'_>| launch.command.name == program;
+    for (index, launch) in context.launched().filter(|(_, launch)| is_of_program(launch) || !is_success(launch)) {
+        let Some((key, _)) = key_of(context, index) else { continue };
+        if !is_of_program(launch) {
+            failed.entry(key.0).or_default().insert(launch.command.name.to_vec());
+        } else if let Some((_, site)) = sites.get_mut(&key) {
+            site.launches.push(index);
         }
     }
-    let failed = context.launched().filter(|(_, launch)| !is_success(launch) && launch.command.name != program);
-    let failed: Vec<(Vec<u8>, Vec<u8>)> = failed
-        .filter_map(|(index, launch)| Some((key_of(context, index)?.0.0.to_vec(), launch.command.name.to_vec())))
-        .collect();
-    let mut keys: Vec<(Key<'_>, usize)> = counts.into_iter().collect();
-    keys.sort_by_key(|(_, count)| Reverse(*count));
-    keys.truncate(MAX_EDITS);
-    let sites = keys.into_iter().map(|(key, _)| ShellSite {
-        key,
-        host: hosts.remove(&key).unwrap_or(Host::Script),
-        launches: calls.remove(&key).unwrap_or_default(),
-        failed: failed.iter().filter(|(file, _)| file == key.0).map(|(_, program)| program.clone()).collect(),
-    });
-    sites.collect()
+    let mut sites: Vec<(usize, ShellSite<'_>)> = sites.into_values().collect();
+    sites.sort_by_key(|(count, _)| Reverse(*count));
+    let failed_in = |file| failed.get(file).cloned().unwrap_or_default();
+    let sites = sites.into_iter().take(MAX_EDITS);
+    sites.map(|(_, site)| ShellSite { failed: failed_in(site.key.0), ..site }).collect()
 }
 
 /// Returns the language and the line of the call site of a launch.
-pub(in crate::explain::advice) fn line_in<'g>(
+pub(crate) fn line_in<'g>(
     context: &RuleContext<'g, '_>,
     callers: &'g Callers,
     index: u32,
@@ -111,28 +103,18 @@ fn key_of<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Key<'g>, Hos
     Some(((b"package.json", 1, directory), Host::Package(command)))
 }
 
-pub(in crate::explain::advice) fn is_success(launch: &Launch<'_>) -> bool {
+pub(crate) fn is_success(launch: &Launch<'_>) -> bool {
     matches!(launch.outcome, Outcome::Code(0) | Outcome::Unknown)
 }
 
 impl ShellSite<'_> {
-    /// Returns the edit of all calls from this line.
-    pub(in crate::explain::advice) fn edit(
-        self,
-        context: &RuleContext<'_, '_>,
-        program: &[u8],
-        code: Result<NewCode, EditRefusal>,
-    ) -> Option<Edit> {
-        self.edit_of(context, program, &self.launches, code)
-    }
-
     /// Returns the edit of the calls that made these launches, which ascend.
-    pub(in crate::explain::advice) fn edit_of(
+    pub(crate) fn edit_of(
         &self,
         context: &RuleContext<'_, '_>,
         program: &[u8],
         launches: &[u32],
-        code: Result<NewCode, EditRefusal>,
+        code: Result<NewCode>,
     ) -> Option<Edit> {
         let [mut calls, mut others] = [BTreeSet::new(), BTreeSet::new()];
         for index in &self.launches {

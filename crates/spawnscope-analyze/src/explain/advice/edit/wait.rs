@@ -2,32 +2,30 @@
 //! instead.
 
 use super::shell::FoundCall;
-use super::{EditRefusal, Splice, refuse, splice};
+use super::{Result, Splice, or_refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Part, Redirection, Script, Word};
 
 /// Replaces `while kill -0 "$pid" 2>/dev/null; do sleep 1; done` by `wait "$pid" || :`.
-pub(super) fn for_child(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+pub(super) fn for_child(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     let script = call.script;
-    let other = || refuse("the loop does not wait for a child of the script");
+    const OTHER: &str = "the loop does not wait for a child of the script";
     let around = script.ancestors(call.command).nth(2).filter(|_| script.statement(call.command).is_some());
-    let Some(node) = around.filter(|node| matches!(script.node(*node).kind, Kind::Loop { .. })) else { return other() };
-    let is_subshell = |each: usize| matches!(script.node(each).kind, Kind::Subshell | Kind::Substitution);
+    let node = or_refuse(around.filter(|node| matches!(script.kind(*node), Kind::Loop { .. })), OTHER)?;
+    let is_in_subshell = script.ancestor(node, |kind| matches!(kind, Kind::Subshell | Kind::Substitution)).is_some();
     let is_alone = script.statement(node).is_some() && script.children(node).count() == 2;
-    let is_while = script.source(&script.node(node).range).starts_with(b"while");
-    if !is_alone || !is_while || script.ancestors(node).any(is_subshell) {
-        return other();
-    }
-    let Some(process) = polled(script, node).filter(|process| is_child(script, process)) else { return other() };
-    if script.calls(b"wait").next().is_some() {
-        return refuse("the script also waits for its children, whose exit status it would get only once");
-    }
+    refuse_if(!is_alone || !script.code(node).starts_with(b"while") || is_in_subshell, OTHER)?;
+    let process = or_refuse(polled(script, node).filter(|process| is_child(script, process)), OTHER)?;
+    refuse_if(
+        script.calls(b"wait").next().is_some(),
+        "the script also waits for its children, whose exit status it would get only once",
+    )?;
     let text = format!("wait {} || :", name(script.source(&process.range)));
-    Ok(vec![splice(script.node(node).range.clone(), text)])
+    Ok(vec![splice(script.range(node), text)])
 }
 
 /// Returns the process that the condition of a loop tests quietly.
-fn polled<'s, 't>(script: &'s Script<'t>, node: usize) -> Option<&'s Word<'t>> {
+fn polled<'s>(script: &'s Script<'s>, node: usize) -> Option<&'s Word<'s>> {
     let list = script.children(node).next()?;
     let simple = script.simple(script.command_of(list)?)?;
     let drops_errors = |each: &Redirection<'_>| {
@@ -42,7 +40,7 @@ fn polled<'s, 't>(script: &'s Script<'t>, node: usize) -> Option<&'s Word<'t>> {
 fn is_child(script: &Script<'_>, word: &Word<'_>) -> bool {
     let is_last_child = |word: &Word<'_>| matches!(word.parts[..], [Part::Other { text: b"$!", .. }]);
     let Some(variable) = word.variable() else { return is_last_child(word) };
-    let mut setters = (0..script.len()).filter(|index| script.sets(script.node(*index), variable)).peekable();
+    let mut setters = (0..script.len()).filter(|index| script.sets(*index, variable)).peekable();
     setters.peek().is_some()
         && setters.all(|index| {
             script.simple(index).is_some_and(|simple| {

@@ -2,7 +2,7 @@
 //! and has more operators in patterns. The edits of loops are for shells that split both.
 
 use super::shell::FoundCall;
-use super::{EditRefusal, Form, refuse_if};
+use super::{Form, Result, refuse_if};
 use crate::patterns::script::{Kind, Part, Word};
 use crate::patterns::shells::Dialect;
 
@@ -12,7 +12,7 @@ const OPERATORS: [&str; 6] = ["##", "#", "%%", "%", "//", "/"];
 const IN_PATTERNS: [char; 6] = ['#', '^', '~', '(', '|', '<'];
 
 /// Checks that the new code does the same in the shell of the script.
-pub(super) fn check(call: &FoundCall<'_, '_>) -> Result<(), EditRefusal> {
+pub(super) fn check(call: &FoundCall<'_>) -> Result<()> {
     let is_whole = call.substitution.is_none_or(|substitution| is_one_word(call, substitution));
     let is_plain = |step: &String| {
         let pattern = OPERATORS.iter().find_map(|operator| step.strip_prefix(operator));
@@ -29,15 +29,12 @@ pub(super) fn check(call: &FoundCall<'_, '_>) -> Result<(), EditRefusal> {
 }
 
 /// Whether a substitution is not split: it is assigned, quoted, or in `[[ ]]`.
-fn is_one_word(call: &FoundCall<'_, '_>, substitution: usize) -> bool {
-    let Some(holder) = call.script.node(substitution).parent else { return false };
-    let is_quoted = |word: &Word<'_>| {
-        let own =
-            |part: &Part<'_>| matches!(part, Part::Substitution { node, is_quoted: true } if *node == substitution);
-        word.parts.iter().any(own)
-    };
-    match &call.script.node(holder).kind {
-        Kind::Expression(_) => call.script.source(&call.script.node(holder).range).starts_with(b"[["),
+fn is_one_word(call: &FoundCall<'_>, substitution: usize) -> bool {
+    let Some(holder) = call.script.parent(substitution) else { return false };
+    let own = Part::Substitution { node: substitution, is_quoted: true };
+    let is_quoted = |word: &Word<'_>| word.parts.contains(&own);
+    match call.script.kind(holder) {
+        Kind::Expression(_) => call.script.code(holder).starts_with(b"[["),
         Kind::Simple(simple) => {
             let is_assigned = |(_, value): (_, &Word<'_>)| value.substitution() == Some(substitution);
             call.script.assigned(holder).is_some_and(is_assigned) || simple.words.iter().any(is_quoted)

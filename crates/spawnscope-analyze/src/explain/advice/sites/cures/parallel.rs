@@ -122,7 +122,7 @@ fn jobs_of(context: &RuleContext<'_, '_>, all: &[u32]) -> u32 {
 fn is_sequence(forest: &Forest<'_>, parent: usize) -> bool {
     let script = forest.launches[parent].execs.last().and_then(command_of).and_then(Script::parse);
     script.is_some_and(|script| {
-        (0..script.len()).all(|index| !matches!(script.node(index).kind, Kind::For(_) | Kind::Loop { .. }))
+        (0..script.len()).all(|index| !matches!(script.kind(index), Kind::For(_) | Kind::Loop { .. }))
     })
 }
 
