@@ -7,7 +7,8 @@ use crate::model::launch::{Exec, base_name};
 
 /// Options that make any program print something about itself.
 const ABOUT_ITSELF: Words = Words("--version -version --help -vV -dumpmachine -dumpversion --print-architecture");
-/// Options that make many programs do so. Those that read an input mean something else: `sort -V`.
+/// Options that do so in many programs. In programs that read an input, they mean something else:
+/// `sort -V`.
 const MOSTLY_ABOUT_ITSELF: Words = Words("-V -v");
 /// Subcommands of git that only read the repository and its files.
 pub(crate) const GIT_READS: Words =

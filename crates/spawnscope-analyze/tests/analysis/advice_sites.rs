@@ -343,6 +343,9 @@ fn questions_about_another_repository_are_no_list() {
     let words = |number, question: &str| format!("git -C r{number} {question}").split(' ').map(str::to_owned).collect();
     let fixes = fixes_of_two_lines(words, ["rev-parse HEAD", "status --porcelain"]);
     assert!(fixes[0].contains("\n  git status --porcelain=v2 --branch --show-stash "), "{fixes:?}");
+    // One format asks for both, also in other repositories. git status has neither.
+    let fixes = fixes_of_two_lines(words, ["log -1 --format=%s", "log -1 --format=%an"]);
+    assert!(fixes.iter().any(|fix| fix.contains("%s%n%an")) && !fixes[0].contains("git status"), "{fixes:?}");
     let fixes = fixes_of_two_lines(words, ["log -1 HEAD", "log -1 HEAD"]);
     assert!(!fixes.is_empty() && !fixes.iter().any(|fix| fix.contains("for all items")), "{fixes:?}");
 }

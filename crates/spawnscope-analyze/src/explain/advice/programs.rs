@@ -80,7 +80,8 @@ pub(super) fn joins<W: AsRef<[u8]>>(program: &[u8], arguments: &[W]) -> bool {
 pub(super) enum Together {
     /// One filter prints assignments in the syntax of the shell.
     Jq,
-    /// One format with several lines. With the prefixes of formats, and what ends a line in them.
+    /// One format with several lines. Holds the prefixes that a format may have, and what ends a
+    /// line in it.
     Formats(&'static [&'static str], &'static str),
     /// One format, or several options.
     Options,

@@ -94,11 +94,28 @@ fn in_turn(context: &RuleContext<'_, '_>, launches: Vec<u32>) -> (Vec<u32>, Vec<
     (Vec::new(), launches)
 }
 
-/// Returns how many different questions are asked about each input, if several lines ask them in
-/// turn: the lines alternate, or ask once each about one input, and the launches of a round differ
-/// in one argument only, if the program is known to answer several at once, or in options about the
-/// same operands, or each round is about another place.
-pub(super) fn rounds(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<u32> {
+/// Questions that several lines ask in turn, each time about another input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rounds {
+    /// Number of different questions about each input.
+    pub(super) size: u32,
+    pub(super) difference: Difference,
+}
+
+/// How the questions about one input differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Difference {
+    /// In one argument, and the program is known to answer several at once.
+    Argument,
+    /// In options. The operands are the same.
+    Options,
+    /// In anything, but each input is a place of its own.
+    InPlace,
+}
+
+/// Returns the rounds of launches, if lines request them in turn. If no line is repeated, there is
+/// one round.
+pub(super) fn rounds(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Rounds> {
     let program = context.launch(*launches.first()?).command.name;
     let is_known = Together::of(program).is_some();
     let is_one = is_shell(program) || is_worth_a_launch(program) || version_has_property(program, "compiler");
@@ -109,33 +126,43 @@ pub(super) fn rounds(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<
     let first = line(launches[0])?;
     let size =
         launches.iter().skip(1).position(|index| line(*index) == Some(first)).map_or(launches.len(), |at| at + 1);
-    let have_places = have_own_places(context, &launches.iter().step_by(size).copied().collect::<Vec<_>>());
-    let place = |index: &u32| place_of(context.launch(*index).execs.last()?);
-    let arguments = |index: u32| Some(arguments_of(context.launch(index).execs.last()?));
-    let is_round = |round: &[u32]| {
-        let all: Option<Vec<Vec<&[u8]>>> = round.iter().map(|index| arguments(*index)).collect();
-        let Some((one, others)) = all.as_ref().and_then(|all| all.split_first()) else { return false };
-        let differs = |at: usize| others.iter().any(|other| other[at] != one[at]);
-        let is_option = |word: &&&[u8]| word.len() > 1 && word.starts_with(b"-");
-        let operands = |words: &[&[u8]]| {
-            words.iter().filter(|word| !is_option(word)).map(|word| word.to_vec()).collect::<Vec<_>>()
-        };
-        let differ_in_options =
-            all.iter().flatten().all(|words| operands(words) == operands(one) && !operands(one).is_empty())
-                && others.iter().all(|other| other != one && other.iter().any(|word| is_option(&word)));
-        let has_same_length = others.iter().all(|other| other.len() == one.len());
-        let is_captured = || round.iter().all(|index| is_question(context, *index));
-        match is_known {
-            _ if have_places => is_captured() && round.iter().all(|index| place(index) == place(&round[0])),
-            true => has_same_length && (0..one.len()).filter(|at| differs(*at)).count() == 1,
-            false => differ_in_options && is_captured(),
-        }
-    };
     let lines: BTreeSet<_> = launches[..size].iter().map(|index| line(*index)).collect();
     let is_in_turn = launches.iter().zip(launches.iter().skip(size)).all(|(one, next)| line(*one) == line(*next));
     let is_whole = lines.len() == size && size > 1 && launches.len().is_multiple_of(size) && is_in_turn;
     let is_much = launches.len() >= MIN_REPETITIONS || is_known && launches.len() > 2;
-    (is_whole && is_much && launches.chunks(size).all(is_round)).then_some(size as u32)
+    let firsts: Vec<u32> = launches.iter().step_by(size).copied().collect();
+    let usual = if is_known { Difference::Argument } else { Difference::Options };
+    let in_place = have_own_places(context, &firsts).then_some(Difference::InPlace);
+    let holds = |difference: &Difference| launches.chunks(size).all(|round| differ(context, round, *difference));
+    let difference = Some(usual).into_iter().chain(in_place).filter(|_| is_whole && is_much).find(holds)?;
+    Some(Rounds { size: size as u32, difference })
+}
+
+/// Whether the launches of a round differ in this way only.
+fn differ(context: &RuleContext<'_, '_>, round: &[u32], difference: Difference) -> bool {
+    let exec = |index: &u32| context.launch(*index).execs.last();
+    let all: Option<Vec<Vec<&[u8]>>> = round.iter().map(|index| Some(arguments_of(exec(index)?))).collect();
+    let Some((one, others)) = all.as_ref().and_then(|all| all.split_first()) else { return false };
+    let are_captured = || round.iter().all(|index| is_question(context, *index));
+    let is_option = |word: &&&[u8]| word.len() > 1 && word.starts_with(b"-");
+    let operands = |words: &[&[u8]]| words.iter().filter(|word| !is_option(word)).map(|word| word.to_vec()).collect();
+    match difference {
+        Difference::Argument => {
+            let differs = |at: &usize| others.iter().any(|other| other[*at] != one[*at]);
+            others.iter().all(|other| other.len() == one.len()) && (0..one.len()).filter(differs).count() == 1
+        }
+        Difference::Options => {
+            let same: Vec<Vec<u8>> = operands(one);
+            let has_others = |other: &Vec<&[u8]>| other != one && other.iter().any(|word| is_option(&word));
+            !same.is_empty()
+                && others.iter().all(|other| operands(other) == same && has_others(other))
+                && are_captured()
+        }
+        Difference::InPlace => {
+            let place = |index: &u32| place_of(exec(index)?);
+            are_captured() && round.iter().all(|index| place(index) == place(&round[0]))
+        }
+    }
 }
 
 /// Whether launches work in many places, such as repositories, clusters or projects: at most two in

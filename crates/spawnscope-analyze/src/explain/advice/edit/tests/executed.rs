@@ -469,3 +469,20 @@ fn a_question_that_fails_still_ends_the_script() {
     let beside = "a=$(date -u -d @0 +%Y)\nb=$(date -u -d @0 +%m)\nc=$(date -u -d @1 -R)\necho $a $b $c\n";
     check(BOTH, "date", &["-u", "-d", "@0", "+%Y"], Form::Together, beside, "\nc=$(date");
 }
+
+/// The recipe `together-in-place` names this call.
+#[test]
+fn one_call_of_git_has_the_branch_changes_and_stashes() {
+    let as_someone = "git -c user.name=a -c user.email=a@b";
+    let script = format!(
+        "set -e; git init -q -b own .; git add .; {as_someone} commit -qm x; echo y >>x.c; {as_someone} stash -q\n\
+         echo y >>x.c; git rev-parse HEAD; git status --porcelain=v2 --branch --show-stash"
+    );
+    let (output, _) = run("/bin/sh", &script);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let commit = text.lines().next().unwrap();
+    for line in [&format!("# branch.oid {commit}"), "# branch.head own", "# stash 1"] {
+        assert!(text.lines().any(|each| each == line), "{line}: {text}");
+    }
+    assert!(text.lines().any(|line| line.starts_with("1 .M ") && line.ends_with(" x.c")), "{text}");
+}

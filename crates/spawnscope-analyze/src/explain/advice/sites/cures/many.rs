@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::super::grouping::{have_own_places, rounds};
+use super::super::grouping::{Difference, Rounds, have_own_places, rounds};
 use super::resident::FrontEnd;
 use super::{MANY, are_lines_of_a_language, files, finding, shared_line};
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
@@ -12,7 +12,7 @@ use crate::explain::advice::edit::{Form, answers_each_line, one_process};
 use crate::explain::advice::edits::shell_edits;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{INPUTS, launches, name, option, quoted};
-use crate::explain::advice::programs::{Together, is_worth_a_launch, items_form};
+use crate::explain::advice::programs::{is_worth_a_launch, items_form};
 use crate::explain::advice::rules::builtin::{can_replace, functions_or_code};
 use crate::explain::advice::selection::batch_option;
 use crate::explain::advice::shared_line::SharedLine;
@@ -23,7 +23,7 @@ use crate::model::launch::Exec;
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::pipeline::{PipelineUnit, overlap, writer_of};
 use crate::patterns::programs;
-use crate::patterns::programs::{has_property, version_has_property};
+use crate::patterns::programs::{has_property, subcommand_of, version_has_property};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::predict::whatif::AppliedChange;
@@ -51,7 +51,8 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Fin
         return of_items(context, site).filter(|_| are_lines_of_a_language(context, site));
     }
     let of_files = of_files(context, site).or_else(|| of_pairs(context, site));
-    let has_one_input = || rounds(context, &site.launches) == Some(site.launches.len() as u32);
+    let has_one_input =
+        || rounds(context, &site.launches).is_some_and(|rounds| rounds.size as usize == site.launches.len());
     let known = of_files.or_else(|| of_items(context, site).filter(|_| !has_one_input()));
     known.or_else(|| of_unknown(context, site).filter(|_| !is_interpreter(command) && !has_one_input()))
 }
@@ -330,26 +331,27 @@ fn of_pairs(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
 /// which several lines request in turn.
 pub(super) fn together(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let command = context.launch(site.launches[0]).command.name;
-    let questions = rounds(context, &site.launches)?;
-    let which = match questions as usize == site.launches.len() {
+    let Rounds { size, difference } = rounds(context, &site.launches)?;
+    let which = match size as usize == site.launches.len() {
         true => ", always about the same input".to_owned(),
-        false => format!(", {questions} for each input"),
+        false => format!(", {size} for each input"),
     };
     let finding = finding(context, site, MANY, &which, site.launches.clone());
-    let firsts: Vec<u32> = site.launches.iter().step_by(questions as usize).copied().collect();
-    let have_places = have_own_places(context, &firsts);
-    let is_known = Together::of(command).is_some() && !have_places;
+    let is_known = difference == Difference::Argument;
     let edits = match is_known {
         true => shell_edits(context, command, &site.launches, &Form::Together),
         false => Vec::new(),
     };
-    let count = if questions == 2 { "both".to_owned() } else { format!("all {questions}") };
-    let options = with_all_options(context, &site.launches[..questions as usize]);
-    let cases = [case(is_known, "known"), &name(command)];
-    let values = [("count", &count[..]), ("options", &options)];
-    let key = if have_places { "together-places" } else { "together" };
-    let finding = finding.recipe(context, key, &cases, &values).predicted_by(Change::Batch(questions), "");
-    Some(Finding { edits, ..finding })
+    let round = &site.launches[..size as usize];
+    let count = if size == 2 { "both".to_owned() } else { format!("all {size}") };
+    let values = [("count", &count[..]), ("options", &with_all_options(context, round))];
+    let asked = round.iter().filter_map(|index| subcommand_of(context.launch(*index).execs.last()?));
+    let asked: Vec<String> = asked.map(name).collect();
+    let program = name(command);
+    let cases = [case(is_known, "known"), &program].into_iter().chain(asked.iter().map(String::as_str));
+    let key = if difference == Difference::InPlace { "together-in-place" } else { "together" };
+    let finding = finding.recipe(context, key, &cases.collect::<Vec<_>>(), &values);
+    Some(Finding { edits, ..finding.predicted_by(Change::Batch(size), "") })
 }
 
 /// Returns the command line of the first of some launches, with the options that only the others
