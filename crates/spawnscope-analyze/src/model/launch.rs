@@ -107,11 +107,17 @@ impl<'a> Launch<'a> {
         reaped.or(self.instants.zombie.get()).or(self.instants.exit.get())
     }
 
-    /// Returns the wall time from the parent's call to the reaping, or to the end of the recording
-    /// for an unfinished launch.
+    /// Returns the start and the end: from the parent's call to the reaping, or to the end of the
+    /// recording for an unfinished launch.
+    pub fn lifetime(&self, recording_end: Nanos) -> Option<(Nanos, Nanos)> {
+        let start = self.start()?;
+        let end = if self.is_unfinished() { recording_end } else { self.end()? };
+        Some((start, end.max(start)))
+    }
+
+    /// Returns the wall time of the lifetime.
     pub fn total(&self, recording_end: Nanos) -> Option<Nanos> {
-        let end = if self.is_unfinished() { Some(recording_end) } else { self.end() };
-        Some(end?.since(self.start()?))
+        self.lifetime(recording_end).map(|(start, end)| end.since(start))
     }
 
     /// Returns the launch cost without the waits for a CPU and for the parent, which do not depend

@@ -41,7 +41,7 @@ pub struct Contents<'c, 'a> {
 
 pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>) -> io::Result<()> {
     let forest = contents.forest;
-    let tree = Tree::arrange(forest, contents.max_spans, |index| lifetime(forest, index).is_some());
+    let tree = Tree::arrange(forest, contents.max_spans, |index| forest.launches[index].lifetime(forest.end).is_some());
     let callers = Callers::find(forest, Detail::Line);
     let spans: Vec<Value> = tree.nodes.iter().map(|node| span(contents, &tree, node, &callers)).collect();
     let scope = json!({ "name": SCOPE, "version": env!("CARGO_PKG_VERSION") });
@@ -63,19 +63,10 @@ fn resource(contents: &Contents<'_, '_>, dropped: u64) -> Vec<Value> {
     attributes
 }
 
-/// Returns the start and the end of a launch, if both are known. The end of a running process is
-/// that of the recording.
-fn lifetime(forest: &Forest<'_>, index: usize) -> Option<(Nanos, Nanos)> {
-    let launch = &forest.launches[index];
-    let unfinished = launch.is_unfinished().then_some(forest.end);
-    let (start, end) = (launch.start()?, unfinished.or_else(|| launch.end())?);
-    Some((start, end.max(start)))
-}
-
 fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers) -> Value {
     let forest = contents.forest;
     let first = node.launches[0];
-    let lifetimes = node.launches.iter().filter_map(|index| lifetime(forest, *index));
+    let lifetimes = node.launches.iter().filter_map(|index| forest.launches[*index].lifetime(forest.end));
     let start = lifetimes.clone().map(|(start, _)| start).min().unwrap_or_default();
     let end = lifetimes.map(|(_, end)| end).max().unwrap_or_default();
     let started_unix_ns = u64::try_from(forest.started_unix_ns).unwrap_or_default();
@@ -160,7 +151,7 @@ fn call_site_attributes(call_site: &CallSite) -> Vec<Value> {
 fn sibling_attributes(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Vec<Value> {
     let first = &forest.launches[node.launches[0]];
     let failed = node.launches.iter().filter(|index| error(forest.launches[**index].outcome).is_some());
-    let lifetimes = node.launches.iter().filter_map(|index| lifetime(forest, *index));
+    let lifetimes = node.launches.iter().filter_map(|index| forest.launches[*index].lifetime(forest.end));
     let mut attributes = vec![
         string("process.executable.name", text::escape(first.command.name)),
         int("spawnscope.launches", node.launches.len()),

@@ -98,9 +98,5 @@ fn own_wall<'a>(forest: &Forest<'a>, index: usize) -> Vec<(Label<'a>, Nanos)> {
 /// Returns the intervals in which at least one child existed, in order.
 fn lifetimes_of_children(forest: &Forest<'_>, index: usize) -> Vec<(Nanos, Nanos)> {
     let children = forest.children(index).iter().map(|child| &forest.launches[*child]);
-    let lifetimes = children.filter_map(|child| {
-        let start = child.start()?;
-        Some((start, Nanos(start.0 + child.total(forest.end)?.0)))
-    });
-    merge_overlapping(lifetimes.collect())
+    merge_overlapping(children.filter_map(|child| child.lifetime(forest.end)).collect())
 }

@@ -47,8 +47,7 @@ pub(super) struct Span {
 impl Span {
     /// Returns the interval in which a launch is drawn, and its phases.
     pub(super) fn with_phases(forest: &Forest<'_>, launch: &Launch<'_>) -> Option<(Span, Vec<Piece>)> {
-        let unfinished = launch.is_unfinished().then_some(forest.end);
-        let (start, end) = (launch.start()?, unfinished.or_else(|| launch.end())?);
+        let (start, end) = launch.lifetime(forest.end)?;
         let pieces = launch.pieces(Some(forest.end));
         // Phases are clipped if two CPUs disagree about the order of events; the span must still
         // enclose them all.
