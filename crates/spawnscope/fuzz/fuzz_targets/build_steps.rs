@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use spawnscope::import::fuzz_steps;
+use spawnscope_import::fuzz_steps;
 
 fuzz_target!(|log: &[u8]| {
     let steps = fuzz_steps(log);

@@ -8,5 +8,5 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((flags, words)) = bytes.split_first() else { return };
     let words = String::from_utf8_lossy(words);
     let words: Vec<&str> = words.split('\0').collect();
-    spawnscope::analyze::explain::advice::substitute_for_fuzzing(*flags, &words);
+    spawnscope_analyze::explain::advice::substitute_for_fuzzing(*flags, &words);
 });

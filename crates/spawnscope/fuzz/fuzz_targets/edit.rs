@@ -10,5 +10,5 @@ fuzz_target!(|bytes: &[u8]| {
     let Some(newline) = rest.iter().position(|byte| *byte == b'\n') else { return };
     let (words, text) = (&rest[..newline], &rest[newline + 1..]);
     let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
-    spawnscope::analyze::explain::advice::edit_for_fuzzing(*selector, u32::from(*line), &words, text);
+    spawnscope_analyze::explain::advice::edit_for_fuzzing(*selector, u32::from(*line), &words, text);
 });

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use spawnscope::import::{Format, fuzz};
+use spawnscope_import::{Format, fuzz};
 
 fuzz_target!(|log: &[u8]| {
     let lines = log.split(|byte| *byte == b'\n').count();

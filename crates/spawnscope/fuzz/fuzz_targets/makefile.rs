@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use spawnscope::collect::fuzzing::recipe_line;
+use spawnscope_collect::fuzzing::recipe_line;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((first, rest)) = bytes.split_first_chunk() else { return };

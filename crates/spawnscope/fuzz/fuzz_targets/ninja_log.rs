@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use spawnscope::record::fuzz_ninja_log;
+use spawnscope_recording::fuzz_ninja_log;
 
 /// The commands of the logs in the corpus. The last one is listed twice, so it is ambiguous.
 const COMMANDS: [&[u8]; 4] = [b"cc -c a.c", b"cc -c b.c", b"touch x y", b"touch x y"];

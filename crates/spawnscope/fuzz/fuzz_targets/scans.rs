@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use spawnscope::import::fuzz_scans;
+use spawnscope_import::fuzz_scans;
 
 fuzz_target!(|log: &[u8]| {
     let lines = log.split(|byte| *byte == b'\n').count() as u64;

@@ -4,10 +4,10 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use spawnscope::analyze::Forest;
-use spawnscope::analyze::sites::select::Selector;
-use spawnscope::record::RecordingFile;
-use spawnscope::record::reader::Recording;
+use spawnscope_analyze::Forest;
+use spawnscope_analyze::sites::select::Selector;
+use spawnscope_recording::RecordingFile;
+use spawnscope_recording::reader::Recording;
 
 static RECORDING: LazyLock<Recording> = LazyLock::new(|| {
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/reader/two_launches");

@@ -8,5 +8,5 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((length, rest)) = bytes.split_first_chunk() else { return };
     let length = usize::from(u16::from_le_bytes(*length)).min(rest.len());
     let (file, stack) = rest.split_at(length);
-    spawnscope::collect::fuzzing::unwind(file, stack);
+    spawnscope_collect::fuzzing::unwind(file, stack);
 });

@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| spawnscope::collect::fuzzing::decode(bytes));
+fuzz_target!(|bytes: &[u8]| spawnscope_collect::fuzzing::decode(bytes));
