@@ -6,8 +6,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cargo build --locked -p spawnscope
+scripts/test-binary.sh
 [ "${1:-}" = --keep ] || scripts/record-example.py "${SPAWNSCOPE:-target/debug/spawnscope}"
-SHOWN=overwrite cargo test --locked -p spawnscope --test docs
+SHOWN=overwrite cargo test --locked --workspace --features vspawn/tokio --test docs
 SPAWNSCOPE=$PWD/target/debug/spawnscope GOLDEN=overwrite scripts/html-tests.sh
 git status --short crates/spawnscope/tests/recordings crates/spawnscope/html/tests/golden docs README.md

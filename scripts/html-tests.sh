@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 scripts/install-dependencies.sh browser
 if [ -z "${SPAWNSCOPE:-}" ]; then
-    cargo build --locked -p spawnscope
+    scripts/test-binary.sh
     export SPAWNSCOPE=$PWD/target/debug/spawnscope
 fi
 cd crates/spawnscope/html

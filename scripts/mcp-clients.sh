@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if [ -z "${SPAWNSCOPE:-}" ]; then
-    cargo build --locked -p spawnscope
+    scripts/test-binary.sh
     SPAWNSCOPE=$PWD/target/debug/spawnscope
 fi
 clients=target/mcp-clients

@@ -42,9 +42,9 @@ archive() {
 # The live test programs in a guest.
 kinds=(live_ebpf live_ptrace)
 
-# build_tests KIND: builds a live test program and prints its path.
+# build_tests KIND: builds a live test program and prints its path. The flags are those of scripts/test.sh, so that nothing is built twice.
 build_tests() {
-    "${cargo[@]}" test --no-run --locked -p spawnscope --test "$1" "${target[@]}" --message-format=json |
+    "${cargo[@]}" test --no-run --locked --workspace --features vspawn/tokio --test "$1" "${target[@]}" --message-format=json |
         sed -n "s/.*\"name\":\"$1\".*\"executable\":\"\([^\"]*\)\".*/\1/p"
 }
 

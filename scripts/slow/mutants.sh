@@ -4,9 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-# The binary that the tests use, with the same flags as in scripts/test.sh: alone, it would have
-# other features, and half of the dependencies would be compiled again.
-cargo test --quiet --locked --workspace --features vspawn/tokio --no-run --test offline
+scripts/test-binary.sh
 directory=$(mktemp -d)
 trap 'rm -r "$directory"' EXIT
 script='for i in 1 2 3; do basename "/a/$i"; done; (sleep 0.05; false) & make -s -f - <<<"all:; @sh -c \"expr 1 + 1\"; uname | cat"; wait'
