@@ -5,7 +5,9 @@ use spawnscope_analyze::explain::advice::Advice;
 use spawnscope_data::event::{LeftCpu, Mechanism, Nanos};
 
 use crate::builder::Spans;
-use crate::recordings::{COUNT, advice_on_calls, advice_on_captured_output, advice_on_substitutions, fix_of};
+use crate::recordings::{
+    COUNT, advice_on_calls, advice_on_captured_output, advice_on_substitutions, fix_of, substitution_recording,
+};
 use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
 
 #[test]
@@ -247,4 +249,11 @@ fn removing_a_filter_removes_its_subshell_and_the_echo_that_feeds_it() {
     let findings = found.worth.iter().chain(found.not_worth.iter().map(|(_, advice)| advice));
     let forks = findings.filter(|advice| advice.finding.rule == "bare-forks").count();
     assert_eq!(forks, 0, "those forks are already reported: {found:?}");
+}
+
+#[test]
+fn a_shell_does_all_of_a_line_unless_a_program_reads_a_file() {
+    let advice = |feeder: &[&str]| advices(&substitution_recording("/bin/bash", 30, Some(feeder), &["tr", "-d", " "]));
+    assert_eq!(only(&advice(&["basename", "a/b"]), "shell-line").finding.launches.len(), 90);
+    assert!(is_silent(&advice(&["wc", "-c"]), "shell-line"), "no text has the size of a file");
 }

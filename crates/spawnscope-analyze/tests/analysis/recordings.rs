@@ -179,8 +179,13 @@ pub(crate) fn failing(failed: &[(&str, i32)]) -> Recording {
 }
 
 /// Builds a recording of a shell that runs `x=$(echo "$y" | sed ...)` `count` times: each is a
-/// subshell, its fork for echo, and sed.
-pub(crate) fn substitution_recording(shell: &str, count: u64, argv: &[&str]) -> (Recording, Vec<SliceRow>) {
+/// subshell, its fork for echo, and sed. A program can be in the place of echo.
+pub(crate) fn substitution_recording(
+    shell: &str,
+    count: u64,
+    feeder: Option<&[&str]>,
+    argv: &[&str],
+) -> (Recording, Vec<SliceRow>) {
     const LIFE: u64 = 3_000_000;
     let mut serial = Serial::with_command(shell, &[shell, "script.sh"]);
     let mut on = 0;
@@ -189,7 +194,7 @@ pub(crate) fn substitution_recording(shell: &str, count: u64, argv: &[&str]) -> 
         let subshell_spans = Spans { run: LIFE, ..Spans::USUAL };
         let subshell = serial.builder.launch(ROOT, begin, &subshell_spans, None);
         let fork = Spans { run: 200_000, ..Spans::USUAL };
-        let echo = serial.builder.launch(subshell, begin + 200_000, &fork, None);
+        let echo = serial.builder.launch(subshell, begin + 200_000, &fork, feeder.map(|argv| (argv[0], argv)));
         let sed = serial.builder.launch(subshell, begin + 400_000, &Spans::USUAL, Some((argv[0], argv)));
 
         let (born, gone) = lifetime(&mut serial.builder, subshell);
@@ -197,6 +202,8 @@ pub(crate) fn substitution_recording(shell: &str, count: u64, argv: &[&str]) -> 
         for (child, parent) in [(subshell, ROOT), (echo, subshell), (sed, subshell)] {
             let (created_at, zombie) = lifetime(&mut serial.builder, child);
             serial.builder.row(child).parent_task = Some(TaskId(parent.0));
+            let line = serial.builder.line(Language::Bash, "/src/script.sh", 3, "");
+            serial.builder.set_call_chain(child, &[line]);
             serial.slices.push(created(child.0, created_at, 20_000));
             if child == subshell {
                 let waker = woken_by(sed);
@@ -236,5 +243,5 @@ pub(crate) fn fix_of(advice: &Advice) -> String {
 }
 
 pub(crate) fn advice_on_substitutions(shell: &str, count: u64, argv: &[&str]) -> AdviceList {
-    advices(&substitution_recording(shell, count, argv))
+    advices(&substitution_recording(shell, count, None, argv))
 }

@@ -49,7 +49,7 @@ fn joined(text: &str) -> String {
 
 #[test]
 fn keep_rule_removes_the_advice_of_all_other_rules() {
-    let recorded = substitution_recording("/bin/bash", 60, &["dirname", "/a/b"]);
+    let recorded = substitution_recording("/bin/bash", 60, None, &["dirname", "/a/b"]);
     let found = report(&recorded, GroupBy::Command);
     let rules =
         |found: &Report| -> Vec<&str> { found.advices.worth.iter().map(|advice| advice.finding.rule).collect() };
@@ -66,7 +66,7 @@ fn keep_rule_removes_the_advice_of_all_other_rules() {
 
 #[test]
 fn a_removal_counts_the_forks_that_remain() {
-    let recorded = substitution_recording("/bin/bash", 30, &["sed", "s/a/b/"]);
+    let recorded = substitution_recording("/bin/bash", 30, None, &["sed", "s/a/b/"]);
     let stay = "30 forks remain that ran no other program: `--remove '(bash)'` removes all (bash) launches";
     assert_contains(&printed_removal(&recorded, &["sed"]), [stay]);
     for selections in [&["sed", "(bash)"][..], &["(bash)"]] {
@@ -105,7 +105,7 @@ fn selecting_a_line_that_only_calls_functions_fails_and_names_the_launching_line
 
 #[test]
 fn names_in_parentheses_are_explained_where_they_are_shown() {
-    let forks = substitution_recording("/bin/bash", 30, &["sed", "s/a/b/"]);
+    let forks = substitution_recording("/bin/bash", 30, None, &["sed", "s/a/b/"]);
     let fork = "(bash): a fork of bash that runs no other program";
     let recorder = "(recorder): spawnscope, which started the command";
     let critical = "critical: time on the critical path, including run";

@@ -142,9 +142,11 @@ pub(in crate::explain::advice) fn functions_or_code(context: &RuleContext<'_, '_
     code_for(context, launch).is_some() || functions(context, launch).is_some()
 }
 
-/// Returns the shell code that replaces a launch.
+/// Returns the shell code that replaces a launch. The first child of a shell reads what no other
+/// child writes, such as a file.
 pub(in crate::explain::advice) fn code_for(context: &RuleContext<'_, '_>, index: u32) -> Option<String> {
-    Some(substitute_of(context, index as usize, [true, true, false])?.after.clone())
+    let can_be_fed = context.forest().siblings(index as usize).is_some_and(|(_, at)| at > 0);
+    Some(substitute_of(context, index as usize, [can_be_fed, true, false])?.after.clone())
 }
 
 /// Returns the replacement of a call that is fed, captured, and prints its result, or not. Most
