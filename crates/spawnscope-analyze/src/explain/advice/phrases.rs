@@ -19,6 +19,8 @@ pub(super) const EVALUATED_LIMIT: &str =
     "the command then runs even if no target needs it, and does not see files that the build makes later";
 pub(super) const VARIABLE_LIMIT: &str =
     "only for the text of a variable; read files and the output of other programs into a variable first";
+/// The limit of a replacement of `$(echo "$x" | program)`.
+pub(super) const ECHO_LIMIT: &str = "unlike `$(echo)`, the replacement keeps newlines at the end, and what echo interprets (-n, -e, and in sh backslashes)";
 pub(super) const ONE_LINE_LIMIT: &str = "only for text of one line: the program handles each line separately";
 /// Maximum number of columns of a replacement on one line, so that it fits on a narrow page.
 const MAX_COLUMNS: usize = 70;

@@ -84,11 +84,13 @@ impl ShellRewrite {
             if let Some(stage) = stages::last_stage(&call) {
                 let separated = spliced(text, &[stage]);
                 let of_stages = in_order(self.splices(&separated, line)?)?;
-                let limits = of_stages.iter().flat_map(|splice| &splice.limits).copied().collect();
+                let limits = of_stages.iter().flat_map(|splice| &splice.limits).copied();
+                // The echo is that of the first edit.
+                let limits = limits.filter(|limit| !stages::INPUT_LIMITS.contains(limit)).collect();
                 return Ok(vec![Splice { limits, ..difference(text, &spliced(&separated, &of_stages)) }]);
             }
             let mut limits = [self.code.form.limits(), &self.code.limits].concat();
-            limits.extend(stages::is_split(&call).then_some(stages::SPLIT_LIMIT));
+            limits.extend(stages::input_limits(&call));
             splices.extend(limited(call.splices()?, &limits));
         }
         let is_escaped = |splice: &Splice| splice.text.contains(&b'\\') && is_in_backquotes(&script, &splice.range);

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::shell::FoundCall;
 use super::{Form, NewCode, Result, ShellRewrite, Splice, inserted, limited, or_refuse, refuse, refuse_if, splice};
-use crate::explain::advice::phrases::name;
+use crate::explain::advice::phrases::{ECHO_LIMIT, name};
 use crate::patterns::programs::has_property;
 use crate::patterns::script::{Part, Simple, Word, names, span};
 use crate::patterns::shells::Dialect;
@@ -80,15 +80,20 @@ pub(super) fn fed_word<'s>(feeder: &'s Simple<'s>) -> Option<&'s Word<'s>> {
     prints.then_some(word)
 }
 
-/// What changes if the text of a call was not quoted.
-pub(super) const SPLIT_LIMIT: &str =
+const SPLIT_LIMIT: &str =
     "`echo $x` without quotes joins words with single blanks and expands patterns, unlike the replacement";
+/// What can change because the shell itself reads the text that a call was fed with.
+pub(super) const INPUT_LIMITS: [&str; 2] = [SPLIT_LIMIT, ECHO_LIMIT];
 
-/// Whether `echo $x` without quotes feeds the call.
-pub(super) fn is_split(call: &FoundCall<'_>) -> bool {
-    let is_split = |part: &Part<'_>| matches!(part, Part::Variable { is_quoted: false, .. });
-    let is_fed = call.pipeline.len() > 1 && call.form.has_input() && call.rewrite.dialect != Dialect::Zsh;
-    is_fed && call.fed.is_some_and(|word| word.parts.iter().any(is_split))
+/// Returns those of `INPUT_LIMITS` that hold for a call.
+pub(super) fn input_limits(call: &FoundCall<'_>) -> Vec<&'static str> {
+    let is_echo = |first: &usize| call.script.program(*first).is_some_and(|program| program == b"echo");
+    let fed = call.fed.filter(|_| call.pipeline.len() > 1 && call.form.has_input());
+    let is_unquoted = |part: &Part<'_>| matches!(part, Part::Variable { is_quoted: false, .. });
+    let is_split = fed.is_some_and(|word| word.parts.iter().any(is_unquoted)) && call.rewrite.dialect != Dialect::Zsh;
+    let is_echoed = fed.is_some() && call.pipeline.first().is_some_and(is_echo);
+    let limits = [is_split, is_echoed].into_iter().zip(INPUT_LIMITS);
+    limits.filter_map(|(holds, limit)| holds.then_some(limit)).collect()
 }
 
 /// Returns where a command is that prints one result, with the text that it reads.

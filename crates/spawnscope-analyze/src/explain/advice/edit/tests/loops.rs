@@ -342,8 +342,12 @@ fn an_edit_has_only_the_limits_of_its_own_code() {
     let fed = "for f in a b; do y=$(echo \"$f\" | rev | cut -d. -f1 | rev); done";
     assert_eq!(begin("rev", &[], Form::Many, fed), [""; 0]);
     let first = || Form::of_input(["%%.*".to_owned()]);
-    assert_eq!(begin("cut", &["-d.", "-f1"], first(), "y=$(echo $x | cut -d. -f1)"), ["`echo $x` without"]);
-    assert_eq!(begin("cut", &["-d.", "-f1"], first(), "y=$(echo \"$x\" | cut -d. -f1)"), [""; 0]);
+    assert_eq!(
+        begin("cut", &["-d.", "-f1"], first(), "y=$(echo $x | cut -d. -f1)"),
+        ["`echo $x` without", "unlike `$(echo)`, the"]
+    );
+    assert_eq!(begin("cut", &["-d.", "-f1"], first(), "y=$(echo \"$x\" | cut -d. -f1)"), ["unlike `$(echo)`, the"]);
+    assert_eq!(begin("cut", &["-d.", "-f1"], first(), "y=$(sum \"$x\" | cut -d. -f1)"), [""; 0]);
     let searched = "echo \"$x\" | grep -q \"$y\" && echo found";
     assert_eq!(begin("grep", &["-q", "a"], Form::Many, searched), ["words are compared"]);
 }

@@ -1,7 +1,7 @@
 //! A shell's call of a small program, and the shell code that replaces the call.
 
 pub(super) use crate::explain::advice::edit::{Form, Operand};
-use crate::explain::advice::phrases::{ONE_LINE_LIMIT, VARIABLE_LIMIT, quoted};
+use crate::explain::advice::phrases::{ECHO_LIMIT, ONE_LINE_LIMIT, VARIABLE_LIMIT, quoted};
 use crate::patterns::programs::has_property;
 use crate::patterns::shells::Dialect;
 
@@ -139,9 +139,9 @@ impl Substitute {
         let before = if matches!(form, Form::Condition(_)) { filter } else { format!("$({filter})") };
         let (after, sets) = form.shown();
         let one_line = (exact_for == ExactFor::Line).then_some(ONE_LINE_LIMIT);
-        let of_edit = [&[ECHO_DIFFERS], others].concat();
-        let limits = [VARIABLE_LIMIT].into_iter().chain(one_line).chain(of_edit.iter().copied()).collect();
-        let exact = Some(Exact { form, exact_for, limits: of_edit });
+        let general = [VARIABLE_LIMIT, ECHO_LIMIT].into_iter().chain(one_line);
+        let limits = general.chain(others.iter().copied()).collect();
+        let exact = Some(Exact { form, exact_for, limits: others.to_vec() });
         Substitute { before, after, sets, is_builtin: false, limits, exact }
     }
 
@@ -160,9 +160,6 @@ impl Substitute {
         self
     }
 }
-
-/// Differences between a replacement and the `$(echo ...)` in the replaced code.
-const ECHO_DIFFERS: &str = "unlike `$(echo)`, the replacement keeps newlines at the end, and what echo interprets (-n, -e, and in sh backslashes)";
 
 pub(super) const TEXT_LIMIT: &str = "a variable in the pattern is compared as text";
 
