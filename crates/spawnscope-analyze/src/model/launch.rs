@@ -368,6 +368,11 @@ pub fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
+/// Returns the part of a path after a directory that it is below.
+pub(crate) fn path_below<'p>(directory: Option<&[u8]>, path: &'p [u8]) -> Option<&'p [u8]> {
+    path.strip_prefix(directory?)?.strip_prefix(b"/")
+}
+
 /// Whether `name` is `program` with an optional version: `python3` and `python3.11` are `python`,
 /// `pythonista` is not.
 pub(crate) fn is_version_of(name: &[u8], program: &[u8]) -> bool {

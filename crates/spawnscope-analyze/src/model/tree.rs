@@ -190,6 +190,11 @@ impl<'a> Forest<'a> {
         self.parents[index].get().map(|parent| parent as usize)
     }
 
+    /// Returns the directory in which the recorded command ran, if it is known.
+    pub fn command_directory(&self) -> Option<&'a [u8]> {
+        self.launches[self.root?].execs.first()?.cwd()
+    }
+
     /// Returns the exec whose program the parent ran when it launched `index`. If the parent was a
     /// fork without an exec, returns the exec of the nearest ancestor that has one.
     pub fn launcher(&self, index: usize) -> Option<&Exec<'a>> {

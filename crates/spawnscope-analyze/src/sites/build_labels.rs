@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::launch::{Exec, Launch, base_name, is_version_of};
+use crate::model::launch::{Exec, Launch, base_name, is_version_of, path_below};
 use crate::model::tree::Forest;
 use crate::patterns::words::{Words, is_end_of};
 use spawnscope_data::event::{Language, LaunchId};
@@ -81,11 +81,10 @@ impl BuildLabels {
     /// Finds the label of every launch.
     #[must_use]
     pub fn find(forest: &Forest<'_>, label: BuildLabel) -> BuildLabels {
-        let command = forest.root.and_then(|root| forest.launches[root].execs.first());
         let mut search = Search {
             forest,
             label,
-            command_cwd: command.and_then(Exec::cwd),
+            command_cwd: forest.command_directory(),
             edges: Edges::new(forest.recording()),
             edge_of: vec![None; forest.launches.len()],
         };
@@ -274,10 +273,10 @@ fn without_hash(name: &[u8]) -> Option<&[u8]> {
 /// Makes a directory relative to the working directory of the command if it is below that, because
 /// checkouts have different paths on different machines.
 fn relative_to(command_cwd: Option<&[u8]>, directory: Vec<u8>) -> Vec<u8> {
-    match command_cwd.and_then(|command_cwd| directory.strip_prefix(command_cwd)) {
-        Some([]) => b".".to_vec(),
-        Some([b'/', rest @ ..]) => rest.to_vec(),
-        _ => directory,
+    match path_below(command_cwd, &directory) {
+        Some(below) => below.to_vec(),
+        None if command_cwd == Some(&directory) => b".".to_vec(),
+        None => directory,
     }
 }
 

@@ -80,12 +80,13 @@ impl CulpritSearch<'_> {
 
     /// Adds to each line the advice about its launches, if the fix lowers what the budget limits.
     pub(super) fn with_advice(&self, mut culprits: Vec<Culprit>, lowers: fn(Change) -> bool) -> Vec<Culprit> {
+        let directory = self.runs.first().and_then(|run| run.directory.as_deref());
         for culprit in &mut culprits {
             let Some(script_line) = &culprit.script_line else { continue };
             let advice = self.advices.worth.iter().find(|advice| {
-                let mut call_sites = advice.callers.largest.iter().map(|(call_site, _)| ScriptLine::of(call_site));
+                let mut call_sites = advice.callers.largest.iter().map(|(call_site, _)| call_site);
                 advice.finding.changes.iter().any(|fix| lowers(fix.change))
-                    && call_sites.any(|call_site| call_site == *script_line)
+                    && call_sites.any(|call_site| ScriptLine::of(call_site, directory) == *script_line)
             });
             culprit.advice = advice.map(|advice| (advice.finding.title.clone(), advice.finding.fix.clone()));
         }
@@ -141,7 +142,7 @@ mod tests {
     fn advice_for_budget(worth: &[Advice], lowers: fn(Change) -> bool) -> Option<String> {
         let advices = AdviceList { worth: worth.to_vec(), ..AdviceList::default() };
         let search = CulpritSearch { runs: &[], advices: &advices };
-        let culprit = Line::default().culprit(Some(&ScriptLine::of(&call_site())));
+        let culprit = Line::default().culprit(Some(&ScriptLine::of(&call_site(), None)));
         let advised = search.with_advice(vec![culprit], lowers).remove(0);
         advised.advice.map(|(title, _)| title)
     }

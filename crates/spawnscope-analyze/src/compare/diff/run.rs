@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::compare::diff::normalise;
-use crate::model::launch::{Launch, base_name};
+use crate::model::launch::{Launch, base_name, path_below};
 use crate::model::tree::Forest;
 use crate::path::critical_path::CriticalPath;
 use crate::path::groups::THE_RECORDER;
@@ -23,11 +23,12 @@ pub struct Key {
     pub parent: Vec<u8>,
 }
 
-/// A call site without the directory of its file, so that two checkouts of the same sources have
-/// the same call sites.
+/// A call site without the directory of the sources, so that two checkouts have the same call
+/// sites, and without that of files elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ScriptLine {
-    /// Base name of the file; for a call site without a file, its normalised label.
+    /// The path of the file in the directory where the command ran, or the base name of a file
+    /// elsewhere; for a call site without a file, its normalised label.
     pub file: Vec<u8>,
     pub line: Option<u32>,
     pub function: Option<Vec<u8>>,
@@ -65,10 +66,11 @@ impl Ord for FilePath {
 }
 
 impl ScriptLine {
-    pub fn of(call_site: &CallSite) -> ScriptLine {
+    /// `directory` is that where the command ran.
+    pub fn of(call_site: &CallSite, directory: Option<&[u8]>) -> ScriptLine {
         ScriptLine {
             file: match &call_site.file {
-                Some(file) => base_name(file).to_vec(),
+                Some(file) => path_below(directory, file).unwrap_or(base_name(file)).to_vec(),
                 None => normalise::normalise(&call_site.label()),
             },
             line: call_site.line.filter(|_| call_site.file.is_some()),
@@ -89,6 +91,8 @@ impl ScriptLine {
 #[derive(Clone, Debug)]
 pub struct Run {
     pub command: Vec<Vec<u8>>,
+    /// The directory where the command ran, if it is known.
+    pub directory: Option<Vec<u8>>,
     /// The wall. `None` if the recorder did not finish.
     pub wall: Option<Nanos>,
     pub cpus: u32,
@@ -106,16 +110,18 @@ impl Run {
     /// Reduces a recording. `path` is its critical path, if it is known.
     pub fn of(recording: &Recording, forest: &Forest<'_>, path: Option<&CriticalPath>) -> Run {
         let callers = Callers::find(forest, Detail::Line);
+        let directory = forest.command_directory();
         let mut all = Summary::default();
         let mut launches: HashMap<Key, Summary> = HashMap::new();
         for (index, launch) in forest.launches.iter().enumerate().filter(|(_, each)| each.is_launch()) {
             all.add(forest, index, path);
-            let key = key(launch, callers.call_site_of(index));
+            let key = key(launch, callers.call_site_of(index), directory);
             launches.entry(key).or_default().add(forest, index, path);
         }
         let info = &recording.info;
         Run {
             command: info.command.clone(),
+            directory: directory.map(<[u8]>::to_vec),
             wall: info.wall,
             cpus: info.cpus,
             arch: info.arch.clone(),
@@ -128,16 +134,39 @@ impl Run {
     }
 }
 
-fn key(launch: &Launch<'_>, call_site: Option<&CallSite>) -> Key {
+fn key(launch: &Launch<'_>, call_site: Option<&CallSite>, directory: Option<&[u8]>) -> Key {
     let arguments = launch.execs.last().map(|exec| normalise::arguments(exec.arguments()));
     Key {
         command: launch.command.label(),
         arguments: arguments.unwrap_or_default(),
-        script_line: call_site.map(ScriptLine::of),
+        script_line: call_site.map(|call_site| ScriptLine::of(call_site, directory)),
         parent: match launch.origin {
             Origin::Command => THE_RECORDER.to_vec(),
             _ if launch.depth == 0 => b"-".to_vec(),
             _ => launch.birth_command.name.to_vec(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_name_are_told_apart_by_their_place_in_a_checkout() {
+        let line = |file: &str, directory: Option<&str>| {
+            let call_site = CallSite { file: Some(file.as_bytes().to_vec()), line: Some(2), ..CallSite::default() };
+            ScriptLine::of(&call_site, directory.map(str::as_bytes))
+        };
+        let of_one = line("/build/app/doc/Makefile", Some("/build/app"));
+        assert_eq!(of_one, line("/ci/app2/doc/Makefile", Some("/ci/app2")), "another checkout");
+        assert_ne!(of_one, line("/build/app/Makefile", Some("/build/app")), "another directory");
+        let elsewhere = line("/tmp/a/Makefile", Some("/tmp/b"));
+        assert_eq!(
+            elsewhere,
+            line("/srv/c/Makefile", None),
+            "a checkout elsewhere, such as beside the build directory"
+        );
+        assert_eq!(of_one.label(), b"doc/Makefile:2");
     }
 }
