@@ -25,6 +25,16 @@ pub struct Thread {
     pub created: MaybeKnown,
 }
 
+/// What a wait that timed out is a part of: waits that a thread repeated until another one ended
+/// the last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RepeatedWait {
+    /// The slice of the last wait.
+    pub(crate) last: u32,
+    /// When the first wait began.
+    pub(crate) begun: Nanos,
+}
+
 /// The end of a thread by the exit of its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kill {
@@ -57,9 +67,8 @@ pub struct Timelines {
     pub(crate) polls: PollLoops,
     /// The waits that ended in a round of a polling thread.
     pub(crate) rounds: Rounds,
-    /// For each wait that timed out and was repeated until another thread ended it, by slice: the
-    /// slice of the wait that was ended.
-    pub(crate) repeated_waits: HashMap<u32, u32>,
+    /// The waits that timed out and were repeated, by slice.
+    pub(crate) repeated_waits: HashMap<u32, RepeatedWait>,
     pub(crate) kills: Vec<Kill>,
     /// For each launch, whether its parent waited in `read` while it ran. Computed at the first use
     /// (`patterns/pipeline`).

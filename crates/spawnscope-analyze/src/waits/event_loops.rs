@@ -5,7 +5,7 @@
 //! child ran are rewritten as waits for the child. Otherwise critical paths would stay in the
 //! process, and in a replay its timers would take their recorded time even without the child.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::model::timeline::{ThreadIndex, Timelines, ended_by, woken_at};
 use crate::waits::child_waits::{Reap, Reaps, is_created};
@@ -25,12 +25,14 @@ const MAX_HAND_OVER: Nanos = Nanos(1_000_000);
 /// rewritten timers may not have waited for the child.
 pub(crate) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
     let (mut uncertain, mut rewritten) = (0.0, HashSet::new());
+    let repeated = timelines.repeated_waits.values();
+    let begun: HashMap<u32, Nanos> = repeated.map(|each| (each.last, each.begun)).collect();
     for launch in 0..timelines.launch_count() {
         let all = reaps.of_launch(launch);
         let threads = if all.is_empty() { continue } else { timelines.threads_of(launch) };
         let alone = (0..all.len()).filter(|index| is_alone(timelines, all, *index));
         let found: Vec<_> =
-            alone.flat_map(|index| waits_during_child(timelines, (launch, &threads), all, index)).collect();
+            alone.flat_map(|index| waits_during_child(timelines, &begun, (launch, &threads), all, index)).collect();
         for (thread, index, slice) in found {
             let before = timelines.slices(thread).get(index);
             let timer = before.filter(|before| has_timed_out(timelines, thread, before));
@@ -41,7 +43,7 @@ pub(crate) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
     }
     // A rewritten wait ends with the child. It is no longer repeated for another wait, nor are
     // others repeated for it.
-    timelines.repeated_waits.retain(|nap, last| !rewritten.contains(nap) && !rewritten.contains(last));
+    timelines.repeated_waits.retain(|nap, each| !rewritten.contains(nap) && !rewritten.contains(&each.last));
     Nanos(uncertain.sqrt() as u64)
 }
 
@@ -60,6 +62,7 @@ fn is_alone(timelines: &Timelines, reaps: &[Reap], index: usize) -> bool {
 /// another thread.
 fn waits_during_child(
     timelines: &Timelines,
+    begun: &HashMap<u32, Nanos>,
     parent: (u32, &[ThreadIndex]),
     reaps: &[Reap],
     index: usize,
@@ -70,6 +73,11 @@ fn waits_during_child(
     let (Some(begins), Some(task)) = (begins, task.filter(|_| is_created(timelines, reap.child))) else {
         return Vec::new();
     };
+    // Repeated waits are one wait, which began with the first of them.
+    let began = |index: u32, slice: &SliceRow| {
+        let of_nap = timelines.repeated_waits.get(&index).map(|each| each.begun);
+        of_nap.or_else(|| begun.get(&index).copied()).unwrap_or(slice.off)
+    };
     let (mut worked, mut waits) = (0, Vec::new());
     for &thread in parent.1 {
         let slices = timelines.slices(thread);
@@ -78,7 +86,7 @@ fn waits_during_child(
         for (index, slice) in (first..end).filter_map(|index| Some((index, slices.get(index)?))) {
             worked += slice.on_span.filter(|_| slice.off >= begins).unwrap_or_default().0;
             if let Some(woken) = self_ended_wait(timelines, (parent.0, thread), &slice)
-                && before.is_none_or(|before| before <= slice.off)
+                && before.is_none_or(|before| before <= began(slices.indices().start + index as u32, &slice))
                 && begins < woken.at
                 && woken.at <= woken.latest(&reap)
             {

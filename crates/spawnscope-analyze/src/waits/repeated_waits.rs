@@ -4,16 +4,16 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::model::external_wait::is_sleep;
-use crate::model::timeline::{ThreadIndex, Timelines, woken_at};
+use crate::model::timeline::{RepeatedWait, ThreadIndex, Timelines, woken_at};
 use crate::waits::poll_loops::{Creations, RESTART_SYSCALL, is_nap, may_continue_after};
 use spawnscope_data::event::LeftCpu;
 use spawnscope_data::rows::SliceRow;
 
 /// Finds waits with a timeout that a thread repeated in the same call until another thread ended
 /// the last one. The thread waited for that all the time, unless it launched something in between.
-/// Maps each wait that timed out to the last one, both by slice. `threads` are those with waits
+/// Maps the slice of each wait that timed out. `threads` are those with waits
 /// that timed out.
-pub(super) fn find(timelines: &Timelines, threads: &BTreeSet<ThreadIndex>) -> HashMap<u32, u32> {
+pub(super) fn find(timelines: &Timelines, threads: &BTreeSet<ThreadIndex>) -> HashMap<u32, RepeatedWait> {
     let mut repeated = HashMap::new();
     let creations = Creations::by(timelines, threads);
     for &thread in threads {
@@ -36,8 +36,9 @@ pub(super) fn find(timelines: &Timelines, threads: &BTreeSet<ThreadIndex>) -> Ha
                     worked = 0;
                 }
                 (_, true) => {
+                    let begun = naps.first().map_or(slice.off, |(_, first)| first.off);
                     let ended = naps.drain(..).filter(|_| is_repeated);
-                    repeated.extend(ended.map(|(nap, _)| (nap, index)));
+                    repeated.extend(ended.map(|(nap, _)| (nap, RepeatedWait { last: index, begun })));
                 }
                 _ if may_continue_after(timelines, thread, &slice) => {}
                 _ => naps.clear(),

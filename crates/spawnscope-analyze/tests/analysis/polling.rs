@@ -296,3 +296,28 @@ fn an_event_loop_with_a_timer_waits_for_its_child() {
     let saved = prediction.saving()[0].0;
     assert!(saved > all * 8 / 10, "saves {saved} of {all}");
 }
+
+/// A thread waits 12 ms at a time until the shell ends its loop, just after the last launch. Then
+/// the shell waits for it.
+#[test]
+fn a_wait_that_was_repeated_since_an_earlier_launch_is_not_for_the_last_one() {
+    let mut serial = Serial::new();
+    let long = Spans { run: 10_000_000, ..Spans::USUAL };
+    let launches: Vec<LaunchId> = (0..5).map(|_| serial.launch(&long, DIRNAME)).collect();
+    serial.slices.push(created(POLLING, 0, 0));
+    let (from, mut on) = (serial.now(), 0);
+    while on + 12_010_000 < from {
+        serial.slices.push(slice(POLLING, on, on + 10_000, [12_000_000, 0], FUTEX, None));
+        on += 12_010_000;
+    }
+    let shell = Some(WakerRow::Task(TaskId(1)));
+    serial.slices.push(slice(POLLING, on, on + 10_000, [from - on - 11_000, 0], FUTEX, shell));
+    serial.slices.push(ended(POLLING, from - 1_000, from + 100_000));
+    let polling = Some(WakerRow::Task(TaskId(POLLING)));
+    serial.slices.push(slice(1, from - BETWEEN, from, [100_000, 0], FUTEX, polling));
+    serial.resume_shell_at(from + 100_000);
+    let (recording, slices) = serial.finish();
+    let (prediction, _) = without_launches(&(recording, slices, launches));
+    let all = 5 * (LAUNCH + long.run - Spans::USUAL.run);
+    assert!(prediction.saving()[0].0.abs_diff(all) < all / 20, "{prediction:?} of {all}");
+}

@@ -246,7 +246,7 @@ impl Writer<'_> {
             // It keeps no CPU from other threads.
             return self.sleep(slice);
         }
-        let repeated = self.timelines.repeated_waits.get(&index).and_then(|last| self.token_of(*last));
+        let repeated = self.timelines.repeated_waits.get(&index).and_then(|each| self.token_of(each.last));
         match (slice.reason, repeated, self.token_of(index)) {
             (LeftCpu::Created | LeftCpu::Preempted | LeftCpu::Ended, ..) => {}
             (_, Some(token), _) => self.push(Step::TimedWait(token, activity, span)),
