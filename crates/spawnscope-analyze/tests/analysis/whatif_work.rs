@@ -76,6 +76,21 @@ fn other_programs_may_hold_any_number_of_more_cpus() {
 }
 
 #[test]
+fn a_recorder_held_cpus_for_a_part_of_the_time_that_the_command_used() {
+    let overhead = |lost| {
+        let ((mut recording, slices), _) = busy_loop_of(20, lost);
+        let cost = Calibration { what: Constant::RecordedCall, ns: 0.001, low_ns: None, high_ns: None };
+        recording.calibration.push(cost);
+        let unchanged = predict(&(recording, slices), &Default::default(), &[]);
+        unchanged.wall.since(unchanged.unrecorded).0
+    };
+    let [latency, little, much] = [100_000, 1_000_000, 9_000_000].map(overhead);
+    assert!(latency < 1_000, "a thread that wakes up is not on a CPU at once: {latency}");
+    assert!(little.abs_diff(20_000_000) < 200_000, "{little}");
+    assert!((36_000_000..72_000_000).contains(&much), "other programs held them, too: {much}");
+}
+
+#[test]
 fn several_jobs_at_a_time_leave_other_programs_their_share_of_the_cpus() {
     let share_saved = |lost| {
         let (recorded, launches) = busy_loop_of(20, lost);

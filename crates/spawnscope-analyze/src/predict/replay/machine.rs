@@ -41,4 +41,10 @@ impl Machine {
             _ => None,
         }
     }
+
+    /// Returns how long a thread loses CPU time, if recording caused this share of long losses.
+    pub(super) fn lost(&self, span: Nanos, by_recorder: f64) -> Nanos {
+        let goes = if span > MAX_WAKE_UP { by_recorder * (1.0 - self.recording) } else { 0.0 };
+        Nanos((span.0 as f64 * (1.0 - goes)) as u64)
+    }
 }

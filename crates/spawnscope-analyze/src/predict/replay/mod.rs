@@ -129,7 +129,8 @@ impl Replay {
         let machine = Machine::with_cpus(parameters.cpus);
         let constants = [parameters.call_ns, parameters.launch_ns, parameters.exec_ns];
         let has_no_overhead = constants == [0.0; 3] && forest.recording().stops.is_empty();
-        let [remains, least, most] = parameters.remains.unwrap_or_default();
+        let unknown = if has_no_overhead { [1.0; 3] } else { [0.0; 3] };
+        let [remains, least, most] = parameters.remains.unwrap_or(unknown);
         let with = |remains| (remains, simulate(&programs, &machine.unrecorded(remains)));
         let (unrecorded, unchanged) =
             parallel::join(|| (!has_no_overhead).then(|| with(remains).1), || simulate(&programs, &machine));

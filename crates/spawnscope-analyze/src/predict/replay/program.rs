@@ -26,6 +26,8 @@ pub struct Programs {
     /// The tokens of waits for a permission scanner that is recorded itself.
     pub(in crate::predict) scanned: Vec<Token>,
     pub cpu_waits: CpuWaits,
+    /// The share of long losses of CPU time that recording caused.
+    pub(super) by_recorder: f64,
     /// The threads that exist at the start. The first thread of the command comes first.
     pub roots: Vec<ThreadIndex>,
     /// The thread whose end is the end of the wall.
@@ -44,6 +46,7 @@ impl Programs {
             signalled_at_start: vec![false; token_count as usize],
             scanned: Vec::new(),
             cpu_waits: CpuWaits::default(),
+            by_recorder: 0.0,
             roots,
             last,
         }

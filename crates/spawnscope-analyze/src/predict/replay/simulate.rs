@@ -290,7 +290,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
     fn delay_if_loss(&mut self, thread: ThreadIndex) -> bool {
         let Some(Step::Lose(span, _)) = self.script.step(thread, self.position(thread)) else { return false };
         self.advance(thread);
-        self.delayed.push(thread, span);
+        self.delayed.push(thread, self.machine.lost(span, self.script.programs().by_recorder));
         true
     }
 

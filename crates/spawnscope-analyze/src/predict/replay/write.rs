@@ -35,7 +35,7 @@ pub(super) fn write(
         parallel::join(|| collect_actions(forest, timelines, window), || Contention::new(timelines, parameters.cpus));
     let mut programs = without_steps(forest, timelines, root, window, count);
     programs.reserve(STEPS_OF_EACH * (timelines.slice_count() + actions.len()));
-    programs.cpu_waits = contention.waits;
+    (programs.cpu_waits, programs.by_recorder) = (contention.waits, contention.by_recorder);
     let mut tokens = 0..0;
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let slices = timelines.slices(thread);
