@@ -12,6 +12,10 @@ use crate::model::phases::Phase;
 /// Maximum CPU time that a parent uses for a launch, in nanoseconds. A shell uses 0.1 ms, the
 /// `subprocess` module of Python 1 ms.
 const MAX_SUPERVISION_NS: u64 = 3_000_000;
+/// Maximum CPU time that a parent uses for its first launch, if it uses less for each of at least
+/// `MIN_AFTER_WARM_UP` others: it loads the code that launches. Java needs 7 to 12 ms.
+const MAX_WARM_UP_NS: u64 = 30_000_000;
+const MIN_AFTER_WARM_UP: u32 = 8;
 /// If a parent sleeps at least this often before it reaps a child, it is polling.
 const MIN_POLLING_SLEEPS: u32 = 2;
 
@@ -53,12 +57,26 @@ impl Supervision {
         }
         efforts.sort_unstable_by_key(|(launch, _)| *launch);
         let by_launch = efforts.chunk_by(|(launch, _), (other, _)| launch == other);
-        let own = by_launch.filter_map(|all| {
+        Supervision::of_sums(by_launch.map(|all| {
             let mut sum = Effort::default();
             all.iter().for_each(|(_, effort)| sum.add(effort));
-            (sum.has_own_work() || sum.has_own_sleep()).then_some((all[0].0, sum))
-        });
-        Supervision { own: own.collect() }
+            (all[0].0, sum)
+        }))
+    }
+
+    fn of_sums(mut sums: impl Iterator<Item = (u32, Effort)>) -> Supervision {
+        let first = sums.next();
+        let (mut own, mut later) = (HashMap::new(), 0);
+        for (launch, sum) in sums {
+            later += 1;
+            if sum.has_own_work() || sum.has_own_sleep() {
+                own.insert(launch, sum);
+            }
+        }
+        let warms_up = |sum: &Effort| later >= MIN_AFTER_WARM_UP && own.is_empty() && sum.worked <= MAX_WARM_UP_NS;
+        let of_first = first.filter(|(_, sum)| sum.has_own_work() && !warms_up(sum) || sum.has_own_sleep());
+        own.extend(of_first);
+        Supervision { own }
     }
 
     /// Whether the thread does no work of its own while it supervises launches.
