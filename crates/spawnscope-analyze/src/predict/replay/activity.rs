@@ -257,13 +257,15 @@ fn work_for_children(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadI
 /// Returns how long the library of the runtime that makes a launch computes for it before its first
 /// system call for the launch, and as long again after the last one: objects for streams and
 /// callbacks. The unit is a page fault, which is measured on each machine. This is what programs
-/// that made 100 to 350 launches saved beyond the replay when they made none. A shell and `system`
-/// need less than can be measured.
+/// that made 100 to 350 launches saved beyond the replay when they made none, or what they need
+/// between launches in a loop of nothing else. Shells, Perl, PHP, Lua and `system` need less than
+/// can be measured.
 fn library_code(forest: &Forest<'_>, launch: usize, fault_ns: f64) -> Nanos {
     let faults = match Runtime::of_parent(forest, launch as u32) {
         Runtime::Node | Runtime::Java => 115.0,
-        Runtime::Python | Runtime::Ruby | Runtime::Go | Runtime::Emacs => 60.0,
-        Runtime::Tcl | Runtime::Php | Runtime::Raku => 45.0,
+        Runtime::Python | Runtime::Go | Runtime::Emacs => 60.0,
+        Runtime::Tcl | Runtime::Raku => 45.0,
+        Runtime::Ruby => 35.0,
         _ => 0.0,
     };
     Nanos((faults * fault_ns) as u64)
