@@ -93,6 +93,21 @@ fn without_the_shell_the_program_still_runs_and_is_set_up_by_the_shells_parent()
     let program = usual.exec + usual.load + 2 * MILLI + usual.teardown;
     let expected = own + shell + program;
     assert!(predicted.abs_diff(expected) < 50_000, "{predicted} instead of {expected}");
+
+    // The exec of the shell was shorter. That of a program that the shell forks also frees what
+    // both shared.
+    let with_forks = |by_parent, by_shell| {
+        let (mut recording, slices) = vforking_shell(20_000);
+        recording.execs[1].returned = recording.execs[1].returned.map(|at| at.since(Nanos(100_000)));
+        [1, 2]
+            .into_iter()
+            .zip([by_parent, by_shell])
+            .for_each(|(launch, by)| recording.launches[launch].mechanism = by);
+        predict(&(recording, slices), &Constants::default(), &[(Change::NoShell, &[SH])]).predicted.0
+    };
+    let [fork, vfork] = [Mechanism::Fork, Mechanism::Vfork].map(Some);
+    assert_eq!(with_forks(vfork, vfork) - with_forks(vfork, fork), 100_000);
+    assert_eq!(with_forks(fork, fork), with_forks(vfork, vfork));
 }
 
 #[test]

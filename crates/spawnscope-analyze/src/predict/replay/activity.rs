@@ -310,7 +310,7 @@ fn faults_until_exit(forest: &Forest<'_>, child: usize, parent: usize) -> f64 {
 }
 
 /// Whether a launch copied its parent's page tables and shared the pages.
-fn shared_pages(child: &Launch<'_>) -> bool {
+pub(in crate::predict) fn shared_pages(child: &Launch<'_>) -> bool {
     !matches!(child.mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn) | None)
 }
 

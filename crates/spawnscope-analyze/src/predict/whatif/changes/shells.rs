@@ -11,6 +11,7 @@ use crate::model::tree::Forest;
 use crate::patterns::chains;
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::shells::{StartByShell, is_shell, needless_shell, wrapped_child};
+use crate::predict::replay::activity::shared_pages;
 use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::adjustments::Adjustments;
 
@@ -110,7 +111,8 @@ fn move_exec(launch: u32, execs: &[Exec<'_>], [earlier, later]: [usize; 2], adju
 /// Removes a launcher that only launches one child: the child's work remains, in the launcher's
 /// process. The parent creates and sets up the child as it did the launcher. The child's exec takes
 /// at least as long as the launcher's, because it frees the memory shared with the parent; the
-/// launcher may be smaller than the parent, and may use vfork.
+/// launcher may be smaller than the parent, and may use vfork. If only the launcher shared memory
+/// with the child, it takes no longer.
 fn remove_launcher(forest: &Forest<'_>, launch: u32, child: u32, adjustments: &mut Adjustments) {
     for phase in [Phase::Exec, Phase::Load, Phase::Run, Phase::Teardown] {
         adjustments.scale(launch, phase, 0.0);
@@ -120,7 +122,9 @@ fn remove_launcher(forest: &Forest<'_>, launch: u32, child: u32, adjustments: &m
     }
     let [launcher, own] = [launch, child].map(|launch| forest.launches[launch as usize].execs.first().and_then(span));
     if let Some((launcher, own)) = launcher.zip(own.filter(|own| *own > 0.0)) {
-        adjustments.scale_piece(child, Phase::Exec, 0, (launcher / own).max(1.0));
+        let [by_parent, by_launcher] = [launch, child].map(|launch| shared_pages(&forest.launches[launch as usize]));
+        let at_least = if by_launcher && !by_parent { 0.0 } else { 1.0 };
+        adjustments.scale_piece(child, Phase::Exec, 0, (launcher / own).max(at_least));
     }
     adjustments.drop_supervision(child);
 }
