@@ -136,6 +136,7 @@ fn a_shell_that_executes_sleep_until_a_program_has_ended_waits_for_the_program()
     let saved = prediction.saving()[0].0;
     assert!(saved.abs_diff(RUN) < RUN / 5, "{prediction:?}");
     assert!(critical.abs_diff(RUN) < RUN / 5, "{critical} is critical");
+    assert!(prediction.predicted.0 > 2 * SHELL, "the shell works on: {prediction:?}");
     let (without_sleeps, _) = without_launches(&recording, &slices, &sleeps);
     let late = recording.info.wall.unwrap().0 - 2 * SHELL - RUN;
     assert!(without_sleeps.saving()[0].0 < late, "the shell still waits for the program: {without_sleeps:?}");

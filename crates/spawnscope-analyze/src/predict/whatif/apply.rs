@@ -311,7 +311,7 @@ impl<'e> Rewriter<'e> {
                 }
             }
             Step::Sleep(span, _, ExternalWait::Scanner(_)) if self.adjustments.no_scan => cache.remove_pause(span),
-            Step::Wait(token, _, span) | Step::TimedWait(token, _, span) if self.signalled_at_start[token as usize] => {
+            Step::Wait(token, _, span) | Step::TimedWait(token, _, span) if self.is_removed_wait(token, span) => {
                 cache.remove_pause(span);
             }
             Step::Sleep(span, activity, external_wait) => match scale(span, factor) {
@@ -337,6 +337,12 @@ impl<'e> Rewriter<'e> {
             Step::Sleep(_, activity, _) => self.adjustments.factor_of_wait(activity, 1),
             _ => 1.0,
         }
+    }
+
+    /// Whether a wait is removed. A wait that was none remains, because a loop that polls goes on
+    /// with it.
+    fn is_removed_wait(&self, token: Token, span: Nanos) -> bool {
+        span > Nanos(0) && self.signalled_at_start[token as usize]
     }
 
     fn spawn(&self, child: ThreadIndex, written: &mut Vec<Step>) {
