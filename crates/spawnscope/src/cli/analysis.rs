@@ -8,6 +8,7 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 
 use super::output::print_contradictions;
+use super::resources::share_freed_memory;
 use crate::analyze::explain::advice::AdviceList;
 use crate::analyze::model::timeline::Timelines;
 use crate::analyze::model::window::{Part, Window, WindowTitle, choose};
@@ -94,6 +95,7 @@ pub fn with_timelines_of<T>(
     prepare: &mut dyn FnMut(&mut Recording),
     analyze: impl FnOnce(Input<'_, '_>) -> Result<T>,
 ) -> Result<T> {
+    share_freed_memory();
     thread::scope(|scope| {
         let second_connection = file.reopen()?;
         let reader = thread::Builder::new().spawn_scoped(scope, move || read_slices(&second_connection));
