@@ -1,6 +1,7 @@
 //! One launch, joined from the rows of several tables. `tree` relates launches, `phases` divides
 //! their time.
 
+use std::cell::RefCell;
 use std::ops::Deref;
 use std::slice;
 use std::sync::Arc;
@@ -321,6 +322,23 @@ impl<'a> Exec<'a> {
         let bytes = argv.strip_suffix(b"\0").unwrap_or(argv);
         let is_empty = argv.is_empty();
         bytes.split(|byte| *byte == 0).filter(move |_| !is_empty)
+    }
+}
+
+/// Number of command lines that [`remembered`] keeps: those of a loop with several commands.
+const REMEMBERED: usize = 64;
+
+/// Returns a function with the same results as one that depends only on a command line and its
+/// directory. It remembers the last ones, since most launches repeat the command line of another.
+pub(crate) fn remembered<'a, T: Clone>(function: impl Fn(&Exec<'a>) -> T) -> impl Fn(&Exec<'a>) -> T {
+    let known = RefCell::new(vec![None; REMEMBERED]);
+    move |exec| {
+        let key = (exec.texts(), exec.cwd.get());
+        let known = &mut known.borrow_mut()[exec.argv.0 as usize % REMEMBERED];
+        match known {
+            Some((line, result)) if *line == key => T::clone(result),
+            _ => known.insert((key, function(exec))).1.clone(),
+        }
     }
 }
 

@@ -132,8 +132,7 @@ impl SharedLine {
 /// Returns the exec that has the command line which the parent wrote. A helper program of the
 /// parent, which gets that through a pipe as jspawnhelper of Java does, is before it.
 pub(super) fn first_written<'g, 'a>(context: &RuleContext<'g, 'a>, launch: u32) -> Option<&'g Exec<'a>> {
-    let execs = &context.launch(launch).execs;
-    let (first, last) = (execs.first()?, execs.last()?);
+    let [first, .., last] = &context.launch(launch).execs[..] else { return context.launch(launch).execs.first() };
     let (before, after) = (arguments_of(first), arguments_of(last));
     let passes_on = before.is_empty() || after.is_empty() || after.iter().any(|word| before.contains(word));
     let is_helper = !passes_on && Runtime::named(first.program_name()) == Runtime::Native;

@@ -7,7 +7,7 @@ use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{literal, name, option, quoted, time};
 use crate::model::grouped::grouped;
-use crate::model::launch::{Exec, Launch, base_name};
+use crate::model::launch::{Exec, Launch, base_name, remembered};
 use crate::model::phases::Phase;
 use crate::patterns::calls::Call;
 use crate::patterns::chains::{
@@ -211,13 +211,15 @@ fn before_real(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
 }
 
 pub(super) fn printed_code(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let printed_by = remembered(|exec| {
+        let call = Call::of(exec).filter(|call| prints_constant_code(call.name, &call.arguments))?;
+        Some([&[call.name], &call.arguments[..]].concat())
+    });
     let calls = context.grouped_by(|index, launch| {
         let manager = direct_manager_call(launch).filter(|_| !is_in_version_manager(context.forest(), index));
         let words = manager.or_else(|| {
-            let call = launch.execs.last().and_then(Call::of)?;
-            let launcher = context.forest().launcher(index as usize)?;
-            let is_printer = prints_constant_code(call.name, &call.arguments) && is_shell(launcher.program_name());
-            is_printer.then(|| [&[call.name], &call.arguments[..]].concat())
+            let words = launch.execs.last().and_then(&printed_by)?;
+            is_shell(context.forest().launcher(index as usize)?.program_name()).then_some(words)
         });
         Some((launch.birth_command.name, words?))
     });

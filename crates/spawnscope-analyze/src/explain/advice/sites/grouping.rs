@@ -7,7 +7,7 @@ use super::Site;
 use crate::explain::advice::context::{DEPENDENT_SHARE, MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::programs::{Together, is_worth_a_launch};
 use crate::explain::advice::shared_line::arguments_of;
-use crate::model::launch::{Launch, NOT_FOUND, base_name};
+use crate::model::launch::{Launch, NOT_FOUND, base_name, remembered};
 use crate::model::tree::Forest;
 use crate::patterns::calls::Call;
 use crate::patterns::chains::is_in_version_manager;
@@ -182,8 +182,8 @@ fn is_question(context: &RuleContext<'_, '_>, index: u32) -> bool {
 /// Whether most launches repeat questions.
 fn are_questions(context: &RuleContext<'_, '_>, launches: &[u32]) -> bool {
     let execs = launches.iter().filter_map(|index| context.launch(*index).execs.last());
-    let questions = execs.filter(|exec| answer_of(exec) == Some(Answer::Same)).map(question_of);
-    let mut questions: Vec<_> = questions.collect();
+    let question = remembered(|exec| (answer_of(exec) == Some(Answer::Same)).then(|| question_of(exec)));
+    let mut questions: Vec<_> = execs.filter_map(question).collect();
     let all = questions.len();
     questions.sort_unstable();
     questions.dedup();
@@ -207,7 +207,8 @@ fn program_of<'a>(forest: &Forest<'a>, index: u32, launch: &Launch<'a>) -> Optio
 
 /// Returns the script that all of these launches execute.
 fn common_script<'a>(context: &RuleContext<'_, 'a>, launches: &[u32]) -> Option<&'a [u8]> {
-    let mut scripts = launches.iter().map(|index| Some(Call::of(context.launch(*index).execs.last()?)?.name));
+    let script = remembered(|exec| Call::of(exec).map(|call| call.name));
+    let mut scripts = launches.iter().map(|index| script(context.launch(*index).execs.last()?));
     let first = scripts.next()??;
     scripts.all(|script| script == Some(first)).then_some(first)
 }
@@ -216,11 +217,12 @@ fn common_script<'a>(context: &RuleContext<'_, 'a>, launches: &[u32]) -> Option<
 /// others stay together.
 fn parts(context: &RuleContext<'_, '_>, launches: Vec<u32>, critical_of: &impl Fn(&[u32]) -> Nanos) -> Vec<Vec<u32>> {
     let mut by_place: BTreeMap<Place<'_, '_>, Vec<u32>> = BTreeMap::new();
+    let script_of = remembered(|exec| Call::of(exec).map(|call| call.name));
     for index in launches {
         let line = context.sites.call_site_of(index as usize).filter(|_| !is_line_of_recipe(context, index));
         let exec = context.launch(index).execs.last();
         let subcommand = exec.filter(|_| line.is_none()).and_then(subcommand_of);
-        let script = exec.and_then(Call::of).map(|call| call.name);
+        let script = exec.and_then(&script_of);
         let script = script.or_else(|| first_word(exec.and_then(command_of).filter(|_| line.is_none())?));
         by_place.entry((line, subcommand.or(script))).or_default().push(index);
     }

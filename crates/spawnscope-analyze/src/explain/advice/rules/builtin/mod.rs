@@ -95,9 +95,9 @@ pub(super) fn forks_for_programs(context: &RuleContext<'_, '_>) -> HashSet<u32> 
 
 /// Returns the lines of a fix for some of the launches. Empty if none can be replaced exactly.
 pub(in crate::explain::advice) fn fix_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<String> {
-    let launches: HashSet<u32> = launches.iter().copied().collect();
-    let all = find_needless(context).iter();
-    let needless: Vec<&NeedlessLaunch> = all.filter(|each| launches.contains(&each.launch)).collect();
+    let all = find_needless(context);
+    let launches: HashSet<u32> = launches.iter().copied().filter(|_| !all.is_empty()).collect();
+    let needless: Vec<&NeedlessLaunch> = all.iter().filter(|each| launches.contains(&each.launch)).collect();
     if needless.is_empty() { Vec::new() } else { instructions(&forms_of(&needless)) }
 }
 
@@ -118,18 +118,13 @@ pub(in crate::explain::advice) fn may_read_much(context: &RuleContext<'_, '_>, i
 /// Returns how the code that made some launches of a program does their work itself. Empty if it is
 /// not known to: no shell does what openssl does.
 pub(in crate::explain::advice) fn without_launching(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<String> {
-    let exact = fix_of(context, launches);
-    let functions = launches.iter().find_map(|launch| functions(context, *launch)).filter(|_| exact.is_empty());
-    let is_covered = |launch: &u32| functions_or_code(context, *launch);
-    match launches.iter().all(is_covered) {
-        true => exact
-            .iter()
-            .skip(1)
-            .map(|line| without_count(line))
-            .chain(functions.map(|functions| format!("  {functions}")))
-            .collect(),
-        false => Vec::new(),
+    if !launches.iter().all(|launch| functions_or_code(context, *launch)) {
+        return Vec::new();
     }
+    let exact = fix_of(context, launches);
+    let mut own = launches.iter().filter(|_| exact.is_empty());
+    let functions = own.find_map(|launch| functions(context, *launch)).map(|functions| format!("  {functions}"));
+    exact.iter().skip(1).map(|line| without_count(line)).chain(functions).collect()
 }
 
 /// Returns a replacement without the number of its calls, which differs from line to line.

@@ -15,7 +15,7 @@ use crate::explain::advice::programs::is_idempotent;
 use crate::explain::advice::rules::builtin;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::tables::case;
-use crate::model::launch::Exec;
+use crate::model::launch::{Exec, remembered};
 use crate::patterns::pipeline::writer_of;
 use crate::patterns::queries::{Answer, answer_of, is_git_reading, question_of};
 use crate::patterns::runtimes::Runtime;
@@ -62,13 +62,14 @@ fn repeated<'a>(context: &RuleContext<'_, 'a>, site: &Site<'_>) -> (BTreeMap<Que
     let mut questions: BTreeMap<Question<'_>, Vec<u32>> = BTreeMap::new();
     let mut is_sure = true;
     let functions = make_functions(context, site);
+    let answer_of = remembered(answer_of);
     let is_unchanged = context.launch(site.launches[0]).command.name == b"git" && context.is_repository_unchanged();
     for &index in &site.launches {
         let exec = context.launch(index).execs.last().filter(|exec| !exec.argv_cut);
         let answer = exec.and_then(|exec| {
             match functions.contains(&question_of(exec)) || is_unchanged && is_git_reading(exec) {
                 true => Some(Answer::Same),
-                false => answer(context, index),
+                false => answer(context, index, &answer_of),
             }
         });
         if let Some((exec, answer)) = exec.zip(answer) {
@@ -90,7 +91,11 @@ fn make_functions<'a>(context: &RuleContext<'_, 'a>, site: &Site<'_>) -> BTreeSe
 }
 
 /// Returns whether the answer to a launch is the same each time.
-fn answer(context: &RuleContext<'_, '_>, index: u32) -> Option<Answer> {
+fn answer<'a>(
+    context: &RuleContext<'_, 'a>,
+    index: u32,
+    answer_of: &impl Fn(&Exec<'a>) -> Option<Answer>,
+) -> Option<Answer> {
     let exec = context.launch(index).execs.last()?;
     if is_idempotent(exec) {
         return Some(Answer::Same);
