@@ -4,6 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::model::launch::{Command, Launch};
 use crate::model::tree::Forest;
@@ -198,8 +199,9 @@ fn sums(forest: &Forest<'_>, path: Option<&CriticalPath>, launches: &[u32]) -> S
 /// Returns what was launched, and how often, in the order of `Group::launched`.
 pub(crate) fn launched(forest: &Forest<'_>, launches: &[u32]) -> Vec<(Vec<u8>, u64)> {
     let mut counts: HashMap<Command<'_>, u64> = HashMap::new();
-    for index in launches {
-        *counts.entry(*forest.launches[*index as usize].command).or_default() += 1;
+    let command_of = |index: &u32| &forest.launches[*index as usize].command;
+    for run in launches.chunk_by(|one, next| Arc::ptr_eq(command_of(one), command_of(next))) {
+        *counts.entry(**command_of(&run[0])).or_default() += run.len() as u64;
     }
     let mut counts: Vec<(Command<'_>, u64)> = counts.into_iter().collect();
     counts.sort_by_key(|(command, count)| (command.forked, Reverse(*count), command.name));

@@ -71,6 +71,7 @@ impl Texts {
     }
 
     /// Returns the string; empty if the reference is invalid.
+    #[inline]
     pub fn get(&self, id: TextId) -> &[u8] {
         let index = id.0 as usize;
         let Some(&end) = self.ends.get(index) else { return &[] };

@@ -246,7 +246,8 @@ fn short_run(span: Nanos, overhead: Nanos) -> Option<u32> {
 
 impl PackedStep {
     fn parts_of_short_run(self) -> [Nanos; 2] {
-        [self.number & ((1 << SHORT_RUN_BITS) - 1), self.number >> SHORT_RUN_BITS].map(|part| Nanos(part.into()))
+        let (span, overhead) = (self.number & ((1 << SHORT_RUN_BITS) - 1), self.number >> SHORT_RUN_BITS);
+        [Nanos(span.into()), Nanos(overhead.into())]
     }
 
     /// Packs a step with a duration. `None` when it does not fit.
