@@ -4,6 +4,7 @@
 
 pub mod contradictions;
 pub mod event;
+pub mod ids;
 pub mod parallel;
 pub mod rows;
 pub mod shell_start;

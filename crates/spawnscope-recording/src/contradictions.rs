@@ -5,10 +5,10 @@
 
 use spawnscope_data::contradictions::Contradictions;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
+use spawnscope_data::ids::Ids;
 
 use super::limits::MAX_TOTAL_LIFE_NS;
 use super::tables::RecordingRow;
-use super::values::Ids;
 use rusqlite::types::ValueRef;
 use spawnscope_data::rows::{
     ExecRow, FailedExecRow, LaunchRow, Origin, Recording, SampleRow, SliceRow, StopRow, ThreadRow,
@@ -70,7 +70,7 @@ pub(super) fn check_limits(limits: &[(usize, u64, &'static str)], values: &[Valu
 /// Checks the rows of a recording against each other, except slices and samples, which
 /// `SpanChecker` checks.
 pub(super) fn find(recording: &Recording, threads: &[ThreadRow]) -> Contradictions {
-    let ids = recording.launches.iter().map(|row| row.id.0.cast_signed()).collect();
+    let ids = recording.launches.iter().map(|row| row.id.0.cast_signed());
     let checker = RowChecker { recording, launches: Ids::new(ids), found: Contradictions::default() };
     checker.check(threads)
 }

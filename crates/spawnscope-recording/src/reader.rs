@@ -10,13 +10,14 @@ use rusqlite::Transaction;
 use rusqlite::types::ValueRef;
 
 use spawnscope_data::event::{Nanos, ObjectKind, syscalls};
+use spawnscope_data::ids::Ids;
 use spawnscope_data::table::{Row, Table};
 
 use super::contradictions::{self, Limits, SpanChecker};
 use super::error::RecordError;
 use super::sums::{RowHasher, TableSum};
 use super::tables::{self, ChecksumRow, RecordingRow, TABLES, TextRow};
-use super::values::{BadValue, Fields, Ids, Index, ObjectIndex, Sqlite};
+use super::values::{BadValue, Fields, Index, ObjectIndex, Sqlite};
 
 pub use super::open::RecordingFile;
 pub use spawnscope_data::contradictions::{Contradiction, Contradictions};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rusqlite::types::ValueRef;
 
 use spawnscope_data::event::{Constant, Language, LaunchId, LeftCpu, Mechanism, Nanos, ObjectKind, Pid, TaskId};
+use spawnscope_data::ids::Ids;
 use spawnscope_data::rows::{FrameId, ObjectRef, Origin, Scope, StackId, TextId, WakerRow};
 use spawnscope_data::table::{Bits, Bytes, ColumnType, Cost, Count, CpuTime, Format, Limit, Row, Stores, Table};
 
@@ -330,29 +331,6 @@ pub(super) struct BadValue {
     pub(super) table: &'static str,
     pub(super) column: &'static str,
     pub(super) found: String,
-}
-
-/// The ids of the rows of one table in a file. They may have gaps, because another program may have
-/// written them.
-#[derive(Debug, Default)]
-pub(super) struct Ids {
-    /// Number of ids, from the first one, that are 1, 2, 3 and so on, as our recorder numbers rows.
-    numbered: usize,
-    others: Vec<i64>,
-}
-
-impl Ids {
-    /// Indexes ids, which must ascend.
-    pub(super) fn new(mut ids: Vec<i64>) -> Self {
-        let numbered = ids.iter().zip(1..).take_while(|(id, number)| *id == number).count();
-        Ids { numbered, others: ids.split_off(numbered) }
-    }
-
-    pub(super) fn index_of(&self, id: i64) -> Option<usize> {
-        let index = usize::try_from(id).ok()?.checked_sub(1)?;
-        let of_others = || self.others.binary_search(&id).ok().map(|index| self.numbered + index);
-        if index < self.numbered { Some(index) } else { of_others() }
-    }
 }
 
 /// The ids of objects, and the reference to each object in the same order.

@@ -9,6 +9,7 @@ use crate::model::grouped::GroupedItems;
 use crate::model::launch::{Command, Counts, Exec, Execs, Instants, Launch, Outcome, base_name};
 use crate::model::pieces::{cpu_times, end_of_load, last_run_cpu, wall_times};
 use spawnscope_data::event::{LaunchId, Nanos};
+use spawnscope_data::ids::Ids;
 use spawnscope_data::rows::{ExecRow, LaunchRow, Recording};
 use spawnscope_data::words::Words;
 
@@ -26,7 +27,7 @@ pub(crate) struct Joiner<'a> {
 impl<'a> Joiner<'a> {
     /// Returns one launch per row, in the same order. `ids` are those of the rows. The rows are
     /// joined from the last to the first, so that their memory can be used for the launches.
-    pub(crate) fn join(&self, mut rows: Cow<'_, [LaunchRow]>, execs: &[ExecRow], ids: &[LaunchId]) -> Vec<Launch<'a>> {
+    pub(crate) fn join(&self, mut rows: Cow<'_, [LaunchRow]>, execs: &[ExecRow], ids: &Ids) -> Vec<Launch<'a>> {
         let owned = execs.iter().filter_map(|row| Some((index_of(ids, row.launch)?, row)));
         let execs = GroupedItems::new(ids.len(), owned.collect());
         let mut launches = VecDeque::with_capacity(ids.len());
@@ -38,7 +39,7 @@ impl<'a> Joiner<'a> {
 
     /// Returns indices into the table of failed execs, grouped by launch and sorted by time. The
     /// rows are not copied, because there may be millions.
-    pub(crate) fn failed_execs(&self, launches: &[LaunchId]) -> GroupedItems<u32> {
+    pub(crate) fn failed_execs(&self, launches: &Ids) -> GroupedItems<u32> {
         let rows = &self.recording.failed_execs;
         let mut owned: Vec<(u32, u32)> =
             (0..).zip(rows).filter_map(|(position, row)| Some((index_of(launches, row.launch)?, position))).collect();
@@ -48,7 +49,7 @@ impl<'a> Joiner<'a> {
 
     /// Returns when the collector stopped the first thread of each launch, grouped by launch and
     /// sorted by time.
-    pub(crate) fn stops(&self, launches: &[LaunchId]) -> GroupedItems<(Nanos, Nanos)> {
+    pub(crate) fn stops(&self, launches: &Ids) -> GroupedItems<(Nanos, Nanos)> {
         let rows = self.recording.stops.iter().filter(|row| row.task.0 == row.launch.0);
         let spans = rows.filter_map(|row| {
             Some((index_of(launches, row.launch)?, (row.at, Nanos(row.at.0.saturating_add(row.span.0)))))
@@ -161,12 +162,9 @@ fn take_last(rows: &mut Cow<'_, [LaunchRow]>) -> Option<LaunchRow> {
     }
 }
 
-/// Returns the index of a launch in sorted ids.
-pub(crate) fn index_of(ids: &[LaunchId], id: LaunchId) -> Option<u32> {
-    // The recorder numbers launches from 1 with few gaps, so the first guess is often right.
-    let guess = usize::try_from(id.0).ok()?.wrapping_sub(1);
-    let index = if ids.get(guess) == Some(&id) { guess } else { ids.binary_search(&id).ok()? };
-    Some(index as u32)
+/// Returns the index of a launch.
+pub(crate) fn index_of(ids: &Ids, id: LaunchId) -> Option<u32> {
+    ids.index_of(id.0.cast_signed()).map(|index| index as u32)
 }
 
 /// Compilers and linkers, whose input includes files below /usr/lib. For other programs, opening

@@ -13,6 +13,7 @@ use crate::model::slices::{Slices, ThreadSlices};
 use crate::model::tree::Forest;
 use crate::model::unknown_waits::UnknownWaits;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
+use spawnscope_data::ids::Ids;
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
 /// Index of a thread among all threads of a recording.
@@ -80,11 +81,8 @@ pub struct Timelines {
 /// Maps task ids of the recording to thread indices.
 #[derive(Clone, Debug)]
 pub(crate) struct Tasks {
-    /// Number of launches, from the first one, whose ids are 1, 2, 3 and so on, as the recorder
-    /// numbers them. The first thread has the id of its launch.
-    numbered: usize,
-    /// Task ids of the first threads of all other launches, ascending.
-    first_threads: Vec<TaskId>,
+    /// The ids of the launches, which their first threads have, too.
+    first_threads: Ids,
     /// All other threads, ascending.
     others: Vec<(TaskId, ThreadIndex)>,
 }
@@ -92,18 +90,13 @@ pub(crate) struct Tasks {
 impl Tasks {
     pub(crate) fn new(forest: &Forest<'_>, mut others: Vec<(TaskId, ThreadIndex)>) -> Tasks {
         others.sort_unstable();
-        let numbered = forest.launches.iter().zip(1..).take_while(|(launch, number)| launch.id.0 == *number).count();
-        let first_threads = forest.launches[numbered..].iter().map(|launch| TaskId(launch.id.0)).collect();
-        Tasks { numbered, first_threads, others }
+        let first_threads = Ids::new(forest.launches.iter().map(|launch| launch.id.0.cast_signed()));
+        Tasks { first_threads, others }
     }
 
     pub(crate) fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
-        let index = usize::try_from(task.0).ok()?.wrapping_sub(1);
-        if index < self.numbered {
+        if let Some(index) = self.first_threads.index_of(task.0.cast_signed()) {
             return Some(index as ThreadIndex);
-        }
-        if let Ok(index) = self.first_threads.binary_search(&task) {
-            return Some((self.numbered + index) as ThreadIndex);
         }
         let index = self.others.partition_point(|(other, _)| *other < task);
         let found = self.others.get(index).filter(|(other, _)| *other == task);

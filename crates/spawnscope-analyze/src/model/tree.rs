@@ -12,6 +12,7 @@ use crate::model::launch::{Command, Exec, FailedExec, Launch, MaybeKnown, base_n
 use crate::model::names::name_after;
 use crate::model::phases::Phase;
 use spawnscope_data::event::{LaunchId, Nanos};
+use spawnscope_data::ids::Ids;
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, Recording, StackId, TextId};
 
 /// Maximum number of nested forks that are searched for the program that they are copies of.
@@ -32,6 +33,7 @@ pub struct Forest<'a> {
     pub end: Nanos,
     /// Wall-clock time of instant zero, in nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: i64,
+    ids: Ids,
     /// Children of each launch, by time of creation.
     children: GroupedItems<usize>,
     /// The position of each launch among its parent's children.
@@ -65,7 +67,7 @@ impl<'a> Forest<'a> {
         if !rows.is_sorted_by_key(|row| row.id) {
             rows.to_mut().sort_by_key(|row| row.id);
         }
-        let ids: Vec<LaunchId> = rows.iter().map(|row| row.id).collect();
+        let ids = Ids::new(rows.iter().map(|row| row.id.0.cast_signed()));
         let names: Vec<MaybeKnown<TextId>> = rows.iter().map(|row| row.name.into()).collect();
         let mut parents: Vec<MaybeKnown<u32>> =
             rows.iter().map(|row| row.parent.and_then(|parent| index_of(&ids, parent)).into()).collect();
@@ -77,10 +79,7 @@ impl<'a> Forest<'a> {
         set_names_and_depths(&mut joined, &parents, &order, &names, recording);
 
         let children = group_children(&joined, &parents);
-        let mut positions = vec![0; joined.len()];
-        for siblings in (0..joined.len()).map(|parent| children.items_of(parent)) {
-            (0..).zip(siblings).for_each(|(position, child)| positions[*child] = position);
-        }
+        let positions = positions_among_siblings(&children, joined.len());
         joiner.divide_forks(&mut joined, &children);
         let tops = (0..joined.len()).filter(|index| parents[*index].get().is_none());
         let (roots, orphans) = tops.partition(|top| matches!(joined[*top].origin, Origin::Command | Origin::Existed));
@@ -97,6 +96,7 @@ impl<'a> Forest<'a> {
             recording,
             parents,
             stops: joiner.stops(&ids),
+            ids,
         };
         forest.take_off_stops();
         forest
@@ -133,7 +133,7 @@ impl<'a> Forest<'a> {
     }
 
     pub fn index_of(&self, id: LaunchId) -> Option<usize> {
-        self.launches.binary_search_by_key(&id, |launch| launch.id).ok()
+        self.ids.index_of(id.0.cast_signed())
     }
 
     pub fn recording(&self) -> &'a Recording {
@@ -315,6 +315,15 @@ fn set_names_and_depths<'a>(
 fn command_at<'a>(launch: &Launch<'a>, at: Option<Nanos>) -> Command<'a> {
     let execs = at.map_or(&launch.execs[..], |at| launch.execs_until(at));
     Command { name: name_after(execs.iter().rev().map(Exec::named), launch.birth_command.name), forked: false }
+}
+
+/// Returns the position of each launch among the children of its parent.
+fn positions_among_siblings(children: &GroupedItems<usize>, count: usize) -> Vec<u32> {
+    let mut positions = vec![0; count];
+    for siblings in (0..count).map(|parent| children.items_of(parent)) {
+        (0..).zip(siblings).for_each(|(position, child)| positions[*child] = position);
+    }
+    positions
 }
 
 fn group_children(launches: &[Launch<'_>], parents: &[MaybeKnown<u32>]) -> GroupedItems<usize> {
