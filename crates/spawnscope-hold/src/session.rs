@@ -200,7 +200,7 @@ impl<'a> Session<'a> {
         let program = procfs::program(pid);
         let selector = self.selector.as_mut();
         if !selector.is_none_or(|selector| selector.count_exec(pid, program.as_deref(), &arguments)) {
-            if program.is_some_and(|program| self.tracers.is_tracer(pid, &program)) {
+            if program.is_some_and(|program| self.tracers.is_tracer(pid, &program, None)) {
                 for target in named_processes(&arguments).filter(|target| *target != pid) {
                     self.tracer.let_go(target);
                 }

@@ -8,6 +8,8 @@ use spawnscope_data::event::{Pid, Syscall};
 use spawnscope_system::ptrace::Registers;
 use spawnscope_system::{memory, procfs};
 
+use super::idle::Pipes;
+
 /// Calls that wait for one of several descriptors.
 #[cfg(target_arch = "x86_64")]
 const POLLS: &[libc::c_long] = &[libc::SYS_poll, libc::SYS_ppoll];
@@ -56,12 +58,13 @@ pub(super) enum EndedBy {
     Signal,
 }
 
-/// Returns how the end of this child ends a call of its parent. `handles_signal`: whether the
-/// parent handles SIGCHLD.
+/// Returns how the end of this child ends a call of its parent. `pipes`: those of the child.
+/// `handles_signal`: whether the parent handles SIGCHLD.
 pub(super) fn ended_by(
     (number, [first, second]): Call,
     parent: Pid,
     child: Pid,
+    pipes: Pipes,
     handles_signal: impl FnOnce() -> bool,
 ) -> Option<EndedBy> {
     let is_child = |id: u64| id as i32 == child.0;
@@ -75,22 +78,16 @@ pub(super) fn ended_by(
     }
     let waits_for_several = [POLLS, SELECTS, EPOLLS].iter().any(|calls| calls.contains(&number));
     let read = descriptors((number, [first, second]), parent).into_iter().take(MAX_COMPARED);
-    let read = read.filter_map(|fd| pipe_behind(parent, fd));
-    let mut read = read.peekable();
-    if read.peek().is_some() {
-        let written = [1, 2].map(|fd| pipe_behind(child, fd));
-        if read.any(|pipe| written.contains(&Some(pipe))) {
-            return Some(EndedBy::Output);
-        }
+    if read.filter_map(|fd| pipe_behind(parent, fd)).any(|pipe| pipes.is_written(pipe)) {
+        return Some(EndedBy::Output);
     }
     (waits_for_several && handles_signal()).then_some(EndedBy::Signal)
 }
 
-/// Whether a call reads a pipe that is not the output of this child, such as one that the exec of
-/// the child closes.
-pub(super) fn reads_other_pipe((number, [first, _]): Call, parent: Pid, child: Pid) -> bool {
-    number == libc::SYS_read
-        && pipe_behind(parent, first).is_some_and(|pipe| ![1, 2].map(|fd| pipe_behind(child, fd)).contains(&Some(pipe)))
+/// Whether a call reads a pipe that is not the output of a child, such as one that the exec of the
+/// child closes. `pipes`: those of the child.
+pub(super) fn reads_other_pipe((number, [first, _]): Call, parent: Pid, pipes: impl FnOnce() -> Pipes) -> bool {
+    number == libc::SYS_read && pipe_behind(parent, first).is_some_and(|pipe| !pipes().is_written(pipe))
 }
 
 /// Returns the descriptors that a call of a process waits for, to be readable.
@@ -207,7 +204,7 @@ mod tests {
         let blocked =
             procfs::blocking_call(&format!("{wait4} 0xffffffff 0x7ffc 0x0 0x0 0x0 0x0 0x7ffc 0x7f00\n")).unwrap();
         assert_eq!(blocked, (wait4, [0xffff_ffff, 0x7ffc]));
-        let ended_by = |call, child| ended_by(call, Pid(1), Pid(child), || false);
+        let ended_by = |call, child| ended_by(call, Pid(1), Pid(child), Pipes([None; 3]), || false);
         assert_eq!(ended_by(blocked, 7), Some(EndedBy::Exit));
         assert_eq!([ended_by((wait4, [7, 0]), 7), ended_by((wait4, [8, 0]), 7)], [Some(EndedBy::Exit), None]);
         assert_eq!(procfs::blocking_call("running\n"), None);
@@ -225,10 +222,11 @@ mod tests {
         let (mut child, [output, input]) = cat();
         let own = Pid(std::process::id().cast_signed());
         let id = Pid(child.id().cast_signed());
-        let ended_by = |call, handles| ended_by(call, own, id, || handles);
+        let ended_by = |call, handles| ended_by(call, own, id, Pipes::of(id), || handles);
         let read = |fd: i32| (libc::SYS_read, [fd as u64, 0]);
         assert_eq!([ended_by(read(output), true), ended_by(read(input), true)], [Some(EndedBy::Output), None]);
-        assert!(reads_other_pipe(read(input), own, id) && !reads_other_pipe(read(output), own, id));
+        let reads_other = |fd| reads_other_pipe(read(fd), own, || Pipes::of(id));
+        assert!(reads_other(input) && !reads_other(output));
         let polled = [input, output].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
         let poll = |count| (libc::SYS_ppoll, [polled.as_ptr() as u64, count]);
         assert_eq!(ended_by(poll(2), false), Some(EndedBy::Output));

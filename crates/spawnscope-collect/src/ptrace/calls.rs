@@ -9,10 +9,10 @@ use spawnscope_system::ptrace::{CallInfo, CallStop, Stop};
 use spawnscope_system::{clock, memory, procfs};
 
 use super::blocked::reaped_by_waitid;
+use super::idle::Pipes;
 use super::image::{MAX_PATH, arguments_passed};
 use super::launchers::Call;
 use super::processes::Thread;
-use super::programs;
 use super::setup::ExecCall;
 use super::tracing::Tracing;
 use super::waits::MIN_OFF_NS;
@@ -137,7 +137,9 @@ impl Tracing {
                 return false;
             }
         };
-        self.waits.on_exec_entered(tid);
+        let setup = self.processes.process(thread.launch).and_then(|process| process.setup.as_mut());
+        let facts = setup.and_then(|setup| setup.facts.take());
+        self.waits.on_exec_entered(tid, facts.as_ref().map(|facts| Pipes(facts.pipes)));
         self.report_own_call_site(tid, thread);
         if number == libc::SYS_execve {
             self.note_exec_call(tid, thread.launch);
@@ -145,8 +147,8 @@ impl Tracing {
         // Not before, because finding the call takes a while.
         let (enter, enter_cpu) = (clock::now(), clock::cpu_time_of(tid));
         let path = memory::read_string(tid, path, MAX_PATH).unwrap_or_default();
-        let gains_privilege = !self.keeps_privilege && programs::gives_privilege(tid, &path);
-        let call = ExecCall { enter, enter_cpu, path };
+        let gains_privilege = !self.keeps_privilege && self.privileges.are_given(tid, &path, facts.as_ref());
+        let call = ExecCall { enter, enter_cpu, path, facts };
         if gains_privilege {
             self.release_privileged(tid, thread, call, argv);
             return true;

@@ -13,8 +13,6 @@ use super::processes::Thread;
 use super::tracing::Tracing;
 use super::waits::MIN_OFF_NS;
 
-const INPUT: u64 = 0;
-const OUTPUT: u64 = 1;
 /// Maximum number of pipes whose last writer is known. The oldest are forgotten.
 const MAX_PIPES: usize = 256;
 
@@ -39,31 +37,36 @@ impl EndedWriters {
     }
 }
 
-/// The pipes behind the standard input and output of a process. Many programs close both themselves
-/// at their end.
+/// The pipes behind the standard input, output and error of a process. Many programs close them
+/// themselves at their end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pipes {
-    input: Option<u64>,
-    output: Option<u64>,
-}
+pub(super) struct Pipes(pub(super) [Option<u64>; 3]);
 
 impl Pipes {
     pub(super) fn of(process: Pid) -> Pipes {
-        Pipes { input: pipe_behind(process, INPUT), output: pipe_behind(process, OUTPUT) }
+        Pipes([0, 1, 2].map(|fd| pipe_behind(process, fd)))
+    }
+
+    pub(super) fn input(self) -> Option<u64> {
+        self.0[0]
+    }
+
+    pub(super) fn is_written(self, pipe: u64) -> bool {
+        self.0[1..].contains(&Some(pipe))
     }
 }
 
 impl Tracing {
     /// Call when a process begins to exit, before the kernel closes its files.
-    pub(super) fn note_output(&mut self, pid: Pid, thread: Thread, at: Nanos) {
-        if let Some(pipe) = self.pipes_of(pid).output {
+    pub(super) fn note_output(&mut self, Pipes([_, output, _]): Pipes, thread: Thread, at: Nanos) {
+        if let Some(pipe) = output {
             self.waits.ended_writers.add(pipe, thread.task, at);
         }
     }
 
     /// Returns the pipes of a running process: those of its program or, since a fork of a shell
     /// changes its files, the present ones.
-    fn pipes_of(&mut self, pid: Pid) -> Pipes {
+    pub(super) fn pipes_of(&mut self, pid: Pid) -> Pipes {
         let known = self.processes.process_of(pid).and_then(|process| process.pipes);
         known.unwrap_or_else(|| Pipes::of(pid))
     }
@@ -127,15 +130,15 @@ impl Tracing {
     /// Returns the process that has written the standard input of another one since `from`, and
     /// when it ended or, if it still runs, `at`.
     fn input_writer(&mut self, reader: Pid, from: Nanos, at: Nanos) -> Option<(TaskId, Nanos)> {
-        let pipe = self.pipes_of(reader).input?;
+        let pipe = self.pipes_of(reader).input()?;
         let creator = self.waits.creator_of(reader)?;
         // A process that inherits its input seldom reads it.
-        if self.pipes_of(creator).input == Some(pipe) {
+        if self.pipes_of(creator).input() == Some(pipe) {
             return None;
         }
         let running = self.waits.children_of(creator).chain(self.waits.children_of(reader));
         let running: Vec<Pid> = running.filter(|other| *other != reader).collect();
-        if let Some(writer) = running.into_iter().find(|other| self.pipes_of(*other).output == Some(pipe)) {
+        if let Some(writer) = running.into_iter().find(|other| self.pipes_of(*other).0[1] == Some(pipe)) {
             return Some((self.processes.thread(writer)?.task, at));
         }
         let ended = self.waits.ended_writers.by_pipe.get(&pipe).copied();

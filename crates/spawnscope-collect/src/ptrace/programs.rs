@@ -2,12 +2,14 @@
 //! their file, and programs that execute another one. `spawnscope_system::ptrace` recognizes
 //! programs that trace processes.
 
+use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use rustix::thread::{CapabilitySet, capabilities};
 use spawnscope_data::event::Pid;
 use spawnscope_system::files;
+use spawnscope_system::ptrace::{ExecFacts, FileVersion};
 
 use crate::scripts::path_as_seen_by;
 
@@ -22,10 +24,16 @@ pub(super) fn is_executor(path: &[u8]) -> bool {
     EXECUTORS.contains(&name)
 }
 
-/// Whether a file gives privilege to the process that executes it: set-user-ID, set-group-ID, or
+/// Whether files give privilege to the process that executes them: set-user-ID, set-group-ID, or
 /// file capabilities.
-pub(super) fn gives_privilege(process: Pid, path: &[u8]) -> bool {
-    files::gives_privilege(&path_as_seen_by(process, path))
+#[derive(Debug, Default)]
+pub(super) struct Privileges(HashMap<FileVersion, bool>);
+
+impl Privileges {
+    pub(super) fn are_given(&mut self, process: Pid, path: &[u8], facts: Option<&ExecFacts>) -> bool {
+        let examine = || files::gives_privilege(&path_as_seen_by(process, path));
+        facts.map_or_else(examine, |facts| *self.0.entry(facts.file).or_insert_with(examine))
+    }
 }
 
 /// Whether the program of a process would have given the process privilege if it were not traced.
@@ -65,10 +73,11 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         for (mode, gives) in [(0o755, false), (0o4755, true), (0o2755, true), (0o2745, false)] {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(gives_privilege(own, file.as_os_str().as_bytes()), gives, "{mode:o}");
+            let path = file.as_os_str().as_bytes();
+            assert_eq!(Privileges::default().are_given(own, path, None), gives, "{mode:o}");
         }
-        assert!(!gives_privilege(own, b"/no/such/file"));
-        assert!(!gives_privilege(own, b"/"), "a directory");
+        assert!(!Privileges::default().are_given(own, b"/no/such/file", None));
+        assert!(!Privileges::default().are_given(own, b"/", None), "a directory");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use spawnscope_system::ptrace::unblocking::{
     blocks_all_signals, changes_mask, is_unblocking, mask_query, passes_signal, passes_through, sets_signal,
     stop_at_unblocking, stop_at_unblocking_after_query,
 };
-use spawnscope_system::ptrace::{CallInfo, CallStop, ExecDetour, ExecPoint, detoured_entry};
+use spawnscope_system::ptrace::{CallInfo, CallStop, DetouredCall, ExecDetour, ExecFacts, ExecPoint};
 
 use super::image::MAX_PATH;
 use super::processes::Thread;
@@ -28,6 +28,8 @@ pub(super) struct Setup {
     pub(super) stops_left: u32,
     /// The `execve` call that has been entered and has not returned.
     pub(super) exec: Option<ExecCall>,
+    /// What the process knows about the exec that it enters.
+    pub(super) facts: Option<ExecFacts>,
     unblocking: Unblocking,
 }
 
@@ -36,15 +38,16 @@ pub(super) struct ExecCall {
     pub(super) enter: Nanos,
     pub(super) enter_cpu: Option<Nanos>,
     pub(super) path: Vec<u8>,
+    pub(super) facts: Option<ExecFacts>,
 }
 
 impl ExecCall {
     /// The call that a thread leaves in a detour, in which it has not stopped at the entry, because
     /// there is no file.
-    fn left(tid: Pid) -> Option<ExecCall> {
-        let (enter, path) = detoured_entry(tid)?;
+    fn left(tid: Pid, call: &DetouredCall) -> Option<ExecCall> {
+        let (enter, path) = call.entry(tid)?;
         let path = memory::read_string(tid, path, MAX_PATH).unwrap_or_default();
-        Some(ExecCall { enter, enter_cpu: None, path })
+        Some(ExecCall { enter, enter_cpu: None, path, facts: None })
     }
 }
 
@@ -109,7 +112,7 @@ struct Sought {
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { stops_left: 400, exec: None, unblocking: Unblocking::Past }
+        Setup { stops_left: 400, exec: None, facts: None, unblocking: Unblocking::Past }
     }
 }
 
@@ -217,13 +220,16 @@ impl Tracing {
         let call = process.execs.installed()?.call_at(tid, signal)?;
         let is_first_thread = process.pid == tid;
         if let Some(setup) = &mut process.setup {
-            match call {
+            match call.stop {
                 CallStop::Neither => setup.unblocking = Unblocking::Past,
-                CallStop::Leaves(_) if is_first_thread && setup.exec.is_none() => setup.exec = ExecCall::left(tid),
-                _ => {}
+                CallStop::Enters(..) => setup.facts = call.facts(tid),
+                CallStop::Leaves(_) if is_first_thread && setup.exec.is_none() => {
+                    setup.exec = ExecCall::left(tid, &call);
+                }
+                CallStop::Leaves(_) => {}
             }
         }
-        Some(call)
+        Some(call.stop)
     }
 
     /// Lets a new process stop only at its execs instead of at all its system calls, if this is

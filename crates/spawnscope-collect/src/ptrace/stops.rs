@@ -88,12 +88,16 @@ impl Tracing {
         let Some(process) = self.processes.process(launch) else { return };
         process.begin_image(native.is_some(), image.as_ref().map(|image| image.entry_point));
         let mut setup = EndedSetup::take(process);
-        let call = setup.call.take();
+        let mut call = setup.call.take();
+        let facts = call.as_mut().and_then(|call| call.facts.take());
         let is_judged = image.as_ref().zip(call.as_ref()).is_some_and(|(image, call)| image.path == call.path);
-        let executed = describe(pid, image.as_ref(), call, process.first_run.take());
+        process.pipes = facts.as_ref().map(|facts| Pipes(facts.pipes));
+        let cwd = facts.as_ref().map(|facts| facts.cwd.clone()).or_else(|| procfs::working_directory(pid));
+        let executed = Executed { cwd, ..describe(pid, image.as_ref(), call, process.first_run.take()) };
         let path = executed.path.clone();
         let program = executed.interpreter.clone().unwrap_or_else(|| path.clone());
         process.is_executor = self.traces_setup && programs::is_executor(&path);
+        let file = facts.filter(|_| is_judged && executed.interpreter.is_none()).map(|facts| facts.file);
         // The entry of the exec has shown whether the file gives privilege, but not whether a
         // script's interpreter does.
         let cannot_lose_privilege = self.keeps_privilege || is_judged && executed.interpreter.is_none();
@@ -102,7 +106,7 @@ impl Tracing {
             return self.restore_privilege(pid, &path, image.as_ref());
         }
         self.begin_load(pid, thread, image.as_ref(), program);
-        if self.tracers.is_tracer(pid, &path) {
+        if self.tracers.is_tracer(pid, &path, file) {
             return self.leave_tracer(pid, &String::from_utf8_lossy(&path));
         }
         self.end_setup(pid, launch, &setup);
@@ -182,7 +186,9 @@ impl Tracing {
         let is_executor = process.is_some_and(|process| process.is_executor) || programs::is_executor(&program);
         if let Some(process) = self.processes.process(thread.launch) {
             process.begun = Some((returned, return_cpu));
-            process.pipes = image.is_none_or(|image| !image.has_loader).then(|| Pipes::of(pid));
+            if image.is_none_or(|image| !image.has_loader) {
+                process.pipes.get_or_insert_with(|| Pipes::of(pid));
+            }
         }
         let stops = is_executor || self.replaced.contains(&program) || self.launchers.is_enabled;
         let loaded = match image {
@@ -279,11 +285,12 @@ impl Tracing {
         let (pid, first_run) = (process.pid, process.first_run.take());
         let cpu = if had_threads { cpu_of_thread(pid, tid) } else { clock::cpu_time_of(pid) };
         if last_thread {
-            self.waits.on_exiting(pid);
+            let pipes = self.pipes_of(pid);
+            self.waits.on_exiting(pid, pipes);
             self.report_own_call_site(tid, thread);
             self.report_load(thread.launch, true);
             self.report_idle(tid, thread, at, cpu);
-            self.note_output(pid, thread, at);
+            self.note_output(pipes, thread, at);
         }
         let ends_process = had_threads && is_in_exit_group(tid);
         let exited = Exited {
@@ -418,7 +425,6 @@ fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: 
         interpreter: image.and_then(|image| scripts::interpreter(pid, &image.argv, &image.path)),
         argv,
         argv_bytes,
-        cwd: procfs::working_directory(pid),
         variables: image.map(|image| image.variables.clone()).unwrap_or_default(),
         ..Executed::default()
     }

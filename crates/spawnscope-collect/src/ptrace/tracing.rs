@@ -19,7 +19,7 @@ use super::counters;
 use super::launchers::Launchers;
 use super::lines::Interpreters;
 use super::processes::{Process, Processes};
-use super::programs;
+use super::programs::{self, Privileges};
 use super::setup::Setup;
 use super::shared::{Shared, lock};
 use super::stop_times::StopTimes;
@@ -51,6 +51,7 @@ pub(super) struct Tracing {
     pub(super) traces_setup: bool,
     pub(super) counts_waits: bool,
     pub(super) keeps_privilege: bool,
+    pub(super) privileges: Privileges,
     /// The paths of programs and interpreters that have executed another program in their place.
     /// They stop when they begin, because their memory is gone when the exec is seen.
     pub(super) replaced: HashSet<Vec<u8>>,
@@ -97,6 +98,7 @@ impl Tracing {
             untraced: UntracedProcesses::default(),
             traces_setup: settings.failed_execs,
             counts_waits: counters::are_counted(),
+            privileges: Privileges::default(),
             keeps_privilege: programs::traced_programs_keep_privilege(),
             replaced: HashSet::new(),
             exec_points: Vec::new(),

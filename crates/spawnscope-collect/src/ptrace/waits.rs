@@ -22,7 +22,7 @@ use spawnscope_data::event::{LeftCpu, Nanos, Pid, Slice, Syscall, TaskId, Wake, 
 
 use super::blocked::{self, EndedBy};
 use super::counters::{Counters, read_counters};
-use super::idle::EndedWriters;
+use super::idle::{EndedWriters, Pipes};
 
 /// Minimum length of a wait that is reported, in nanoseconds. A shorter one cannot be distinguished
 /// from the stops of the thread.
@@ -137,12 +137,12 @@ impl Waits {
         Some(counters.at_beginning_of(self.stopped.filter(|(stopped, _)| *stopped == thread)))
     }
 
-    /// Call when a process begins to exit, before it closes its files.
-    pub(super) fn on_exiting(&mut self, child: Pid) {
+    /// Call when a process with these pipes begins to exit, before it closes its files.
+    pub(super) fn on_exiting(&mut self, child: Pid, pipes: Pipes) {
         let awaited = self.blocked_parent(child, |watched, call, process| {
             let handles_signal = &mut watched.handles_signal;
             let handles = || *handles_signal.get_or_insert_with(|| blocked::handles(process, libc::SIGCHLD));
-            blocked::ended_by(call, process, child, handles)
+            blocked::ended_by(call, process, child, pipes, handles)
         });
         if let Some((watched, awaited)) = awaited {
             watched.awaited.push(awaited);
@@ -156,15 +156,16 @@ impl Waits {
         }
     }
 
-    /// Call when a process enters an exec.
-    pub(super) fn on_exec_entered(&mut self, child: Pid) {
+    /// Call when a process enters an exec. `pipes`: its pipes, if they are known.
+    pub(super) fn on_exec_entered(&mut self, child: Pid, pipes: Option<Pipes>) {
         if self.creators.contains_key(&child) {
             // Its parent waits in vfork.
             return;
         }
         let awaited = self.blocked_parent(child, |watched, call, process| {
             let is_known = watched.executing.is_some_and(|executing| executing.child == child);
-            (!is_known && blocked::reads_other_pipe(call, process, child)).then_some(EndedBy::Output)
+            let pipes = || pipes.unwrap_or_else(|| Pipes::of(child));
+            (!is_known && blocked::reads_other_pipe(call, process, pipes)).then_some(EndedBy::Output)
         });
         if let Some((watched, awaited)) = awaited {
             watched.executing = Some(awaited);

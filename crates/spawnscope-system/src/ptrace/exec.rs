@@ -2,9 +2,12 @@
 //! execve becomes a jump to a few of our own instructions, the detour. They send the thread a
 //! signal that is ignored by default (`entry::SIGNAL`), call execve, and send the signal again if
 //! it returns, which means that it has failed. A tracer sees the signals, with the call in the
-//! registers; without a tracer, they have no effect. If there is no file of this name, as in most
-//! directories of PATH, the first signal is left out. ptrace gets a detour, too, because a child
-//! may ask to be traced before its exec.
+//! registers; without a tracer, they have no effect. ptrace gets a detour, too, because a child may
+//! ask to be traced before its exec.
+//!
+//! In the GNU C library, whose children have enough stack, a detour of execve also collects facts
+//! about the exec (`facts`). If there is no file of this name, as in most directories of PATH, the
+//! first signal is left out.
 //!
 //! The detours are written to the unused end of the last page of the same code, since a jump does
 //! not reach the vDSO. Only the memory of the process changes, not the file. fork copies the
@@ -18,6 +21,7 @@ use std::io;
 use std::ops::Range;
 
 use super::entry::SIGNAL;
+use super::facts::{self, ExecFacts};
 use super::registers::{CallInfo, CallStop, Registers};
 use super::request::{poke, write};
 #[cfg(target_arch = "aarch64")]
@@ -29,7 +33,7 @@ const WORD_BYTES: usize = size_of::<u64>();
 /// The calls that get a detour: execve and ptrace.
 const NUMBERS: [u8; 2] = [libc::SYS_execve as u8, libc::SYS_ptrace as u8];
 const MAX_CALLS: usize = 2;
-const DETOUR_BYTES: usize = 136;
+const DETOUR_BYTES: usize = 264;
 /// Number of bytes of the stack that are searched for the caller of a function that makes system
 /// calls.
 const MAX_FRAMES_BYTES: usize = 1024;
@@ -48,6 +52,7 @@ pub struct ExecPoint {
     /// The offsets in the file, and the numbers of the calls.
     calls: Vec<(u64, u8)>,
     is_ahead: bool,
+    collects_facts: bool,
 }
 
 impl ExecPoint {
@@ -83,6 +88,7 @@ impl ExecPoint {
                 file: mapping.file.clone(),
                 calls,
                 is_ahead: true,
+                collects_facts: false,
             })
         })
     }
@@ -100,7 +106,9 @@ impl ExecPoint {
             calls.extend(found.map(|at| (mapping.offset + at as u64, number)));
         }
         let is_known = calls.contains(&(address - mapping.range.start + mapping.offset, NUMBERS[0]));
-        (is_known && calls.len() <= MAX_CALLS).then_some(ExecPoint { file: mapping.file, calls, is_ahead: false })
+        let collects_facts = facts::CODE_BYTES > 0 && mapping.is_gnu_library;
+        let file = mapping.file;
+        (is_known && calls.len() <= MAX_CALLS).then_some(ExecPoint { file, calls, is_ahead: false, collects_facts })
     }
 }
 
@@ -116,6 +124,7 @@ struct CallDetour {
     number: u8,
     /// Whether the detour is ahead of the call, which other instructions make.
     is_ahead: bool,
+    collects_facts: bool,
     /// The bytes from `call` on, before and with the jump.
     words: [u64; 2],
     start: u64,
@@ -141,7 +150,7 @@ impl ExecDetour {
         for (index, (detour, (offset, number))) in detours.iter_mut().zip(&point.calls).enumerate() {
             let start = mapping.range.end - ((index + 1) * DETOUR_BYTES) as u64;
             let call = mapping.range.start + offset - mapping.offset;
-            *detour = Some(CallDetour::prepare(process, call, *number, point.is_ahead, start)?);
+            *detour = Some(CallDetour::prepare(process, call, *number, point, start)?);
         }
         Some(ExecDetour(detours))
     }
@@ -168,31 +177,43 @@ impl ExecDetour {
     /// Returns the call that a thread enters or leaves, if the thread has stopped by `signal` in a
     /// detour. The first three arguments are known. `CallStop::Neither`: the call is one of the
     /// next ones.
-    pub fn call_at(&self, thread: Pid, signal: i32) -> Option<CallStop> {
+    pub fn call_at(&self, thread: Pid, signal: i32) -> Option<DetouredCall> {
         if signal != i32::from(SIGNAL) {
             return None;
         }
         let registers = Registers::read(thread).ok()?;
         self.0.iter().flatten().find_map(|detour| {
-            let offset = registers.instruction().checked_sub(detour.start)?;
-            match usize::try_from(offset).ok()? {
-                AHEAD_AT if detour.is_ahead => Some(CallStop::Neither),
-                offset if offset == entered_at(detour.number) => {
-                    Some(CallStop::Enters(detour.number.into(), registers.detoured_arguments()))
-                }
-                LEFT_AT => Some(CallStop::Leaves(registers.detoured_result())),
-                _ => None,
-            }
+            let offset = registers.instruction().checked_sub(detour.start + detour.facts_bytes() as u64)?;
+            let stop = match usize::try_from(offset).ok()? {
+                AHEAD_AT if detour.is_ahead => CallStop::Neither,
+                ENTERED_AT => CallStop::Enters(detour.number.into(), registers.detoured_arguments()),
+                LEFT_AT => CallStop::Leaves(registers.detoured_result()),
+                _ => return None,
+            };
+            Some(DetouredCall { stop, registers, has_facts: detour.facts_bytes() > 0 })
         })
     }
 }
 
-/// Returns when a thread that leaves an execve in a detour has entered it, and its first argument.
-/// `None` if the detour does not store the time.
-pub fn detoured_entry(thread: Pid) -> Option<(Nanos, u64)> {
-    let registers = Registers::read(thread).ok()?;
-    let [path, ..] = registers.detoured_arguments();
-    Some((registers.detoured_time(thread)?, path))
+/// The system call that a thread enters or leaves in a detour.
+pub struct DetouredCall {
+    pub stop: CallStop,
+    registers: Registers,
+    has_facts: bool,
+}
+
+impl DetouredCall {
+    /// Reads what the thread knows about the exec that it enters.
+    pub fn facts(&self, thread: Pid) -> Option<ExecFacts> {
+        self.has_facts.then(|| ExecFacts::read(thread, &self.registers))?
+    }
+
+    /// Returns when a thread that leaves an execve has entered it, and its first argument. `None`
+    /// if the detour does not store the time.
+    pub fn entry(&self, thread: Pid) -> Option<(Nanos, u64)> {
+        let [path, ..] = self.registers.detoured_arguments();
+        self.has_facts.then(|| Some((facts::time(thread, &self.registers)?, path)))?
+    }
 }
 
 /// Whether one of the next instructions calls a function, whose address is relative to the code.
@@ -202,7 +223,8 @@ fn soon_calls(code: &[u8], from: usize, function: usize) -> bool {
 }
 
 impl CallDetour {
-    fn prepare(process: Pid, call: u64, number: u8, is_ahead: bool, start: u64) -> Option<CallDetour> {
+    fn prepare(process: Pid, call: u64, number: u8, point: &ExecPoint, start: u64) -> Option<CallDetour> {
+        let ExecPoint { is_ahead, collects_facts, .. } = *point;
         let (expected, load) = (call_of(number), load_of(number));
         let bytes = memory::read(process, call, expected.len().max(WORD_BYTES));
         if !bytes.starts_with(if is_ahead { &load } else { &expected }) {
@@ -212,7 +234,13 @@ impl CallDetour {
         let original = u64::from_ne_bytes(word);
         let jump = jump(call, start)?;
         word[..jump.len()].copy_from_slice(&jump);
-        Some(CallDetour { call, number, is_ahead, words: [original, u64::from_ne_bytes(word)], start })
+        Some(CallDetour { call, number, is_ahead, collects_facts, words: [original, u64::from_ne_bytes(word)], start })
+    }
+
+    /// Length in bytes of the instructions that collect facts.
+    fn facts_bytes(&self) -> usize {
+        let is_exec = libc::c_long::from(self.number) == libc::SYS_execve;
+        if self.collects_facts && is_exec { facts::CODE_BYTES } else { 0 }
     }
 }
 
@@ -220,6 +248,7 @@ pub(super) struct Mapping {
     pub(super) range: Range<u64>,
     offset: u64,
     file: (String, u64),
+    is_gnu_library: bool,
 }
 
 impl Mapping {
@@ -238,7 +267,10 @@ pub(super) fn code_of(process: Pid) -> Vec<Mapping> {
         let range = hexadecimal(start)?..hexadecimal(end)?;
         words.next().filter(|permissions| *permissions == "r-xp")?;
         let offset = hexadecimal(words.next()?)?;
-        Some(Mapping { range, offset, file: (words.next()?.to_owned(), words.next()?.parse().ok()?) })
+        let file = (words.next()?.to_owned(), words.next()?.parse().ok()?);
+        let name = words.next().and_then(|path| path.rsplit('/').next());
+        let is_gnu_library = name.is_some_and(|name| name == "libc.so.6" || name.starts_with("libc-2."));
+        Some(Mapping { range, offset, file, is_gnu_library })
     });
     code.filter(|mapping| mapping.file.1 != 0).collect()
 }
@@ -274,15 +306,12 @@ fn jump(from: u64, to: u64) -> Option<[u8; 5]> {
 /// Offset in a detour ahead of a call of the instruction after the signal.
 #[cfg(target_arch = "x86_64")]
 const AHEAD_AT: usize = 31;
-/// Returns the offset in a detour of the instruction after the first signal.
+/// Offset in a detour without facts of the instruction after the first signal.
 #[cfg(target_arch = "x86_64")]
-fn entered_at(number: u8) -> usize {
-    if libc::c_long::from(number) == libc::SYS_execve { 38 + SKIP_MISSING.len() } else { 38 }
-}
-
-/// Offset in a detour of execve of the instruction after the second signal.
+const ENTERED_AT: usize = 38;
+/// Offset in a detour of execve without facts of the instruction after the second signal.
 #[cfg(target_arch = "x86_64")]
-const LEFT_AT: usize = 75 + SKIP_MISSING.len();
+const LEFT_AT: usize = 75;
 
 #[cfg(target_arch = "x86_64")]
 impl Registers {
@@ -290,14 +319,8 @@ impl Registers {
         [self.0.r8, self.0.r9, self.0.rdx, 0, 0, 0]
     }
 
-    fn detoured_result(&self) -> i64 {
+    pub(super) fn detoured_result(&self) -> i64 {
         self.0.r10.cast_signed()
-    }
-
-    fn detoured_time(&self, thread: Pid) -> Option<Nanos> {
-        let bytes = memory::read(thread, self.0.rsp - TIME_BELOW, 2 * WORD_BYTES);
-        let [seconds, nanos] = [0, WORD_BYTES].map(|at| memory::number_at(&bytes, at).map(u64::from_ne_bytes));
-        Some(Nanos(seconds? * 1_000_000_000 + nanos?))
     }
 }
 
@@ -306,22 +329,6 @@ impl Registers {
 #[cfg(target_arch = "x86_64")]
 pub(super) const SEND: [u8; 21] =
     [0xb8, 186, 0, 0, 0, 0x0f, 5, 0x89, 0xc7, 0xbe, SIGNAL, 0, 0, 0, 0xb8, 200, 0, 0, 0, 0x0f, 5];
-
-/// Where the time is at which an execve was entered, in bytes below the stack pointer. The kernel
-/// leaves 128 bytes there unchanged.
-#[cfg(target_arch = "x86_64")]
-const TIME_BELOW: u64 = 24;
-
-/// Stores the time, and skips `SEND` if there is no file at the path in r8. Leaves the flags
-/// unchanged.
-#[cfg(target_arch = "x86_64")]
-const SKIP_MISSING: [u8; 33] = [
-    0x6a, 1, 0x5f, 0x48, 0x8d, 0x74, 0x24, 0xe8, // push CLOCK_MONOTONIC; pop rdi; lea rsi, [rsp - 24]
-    0xb8, 228, 0, 0, 0, 0x0f, 5, // mov eax, SYS_clock_gettime; syscall
-    0x4c, 0x89, 0xc7, 0x6a, 0, 0x5e, // mov rdi, r8; push F_OK; pop rsi
-    0xb8, 21, 0, 0, 0, 0x0f, 5, // mov eax, SYS_access; syscall
-    0x8d, 0x48, 2, 0xe3, 21, // lea ecx, [rax + ENOENT]; jrcxz
-];
 
 #[cfg(target_arch = "x86_64")]
 impl CallDetour {
@@ -358,13 +365,17 @@ impl CallDetour {
             0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0, // lea rsp, [rsp + 128]
         ];
         let is_exec = libc::c_long::from(self.number) == libc::SYS_execve;
-        let skip: &[u8] = if is_exec { &SKIP_MISSING } else { &[] };
-        let mut code = [&before, skip, &SEND, &restored, &call_of(self.number)].concat();
+        let collects_facts = self.facts_bytes() > 0;
+        let facts = if collects_facts { facts::code(SEND.len()) } else { Vec::new() };
+        let mut code = [&before[..], &facts, &SEND, &restored, &call_of(self.number)].concat();
         if is_exec {
             code.extend([0x49, 0x89, 0xc2]); // mov r10, rax
             code.extend(SEND);
             code.extend([0x4c, 0x89, 0xd0]); // mov rax, r10
             code.extend(restored);
+        }
+        if collects_facts {
+            code.extend(facts::end_code());
         }
         code.extend(after);
         code
@@ -402,12 +413,9 @@ fn jump(from: u64, to: u64) -> Option<[u8; 4]> {
     is_near.then(|| (0x1400_0000 | distance as u32 & 0x03ff_ffff).to_le_bytes())
 }
 
-/// Returns the offset in a detour of the instruction after the first signal.
+/// Offset in a detour of the instruction after the first signal.
 #[cfg(target_arch = "aarch64")]
-fn entered_at(_: u8) -> usize {
-    9 * 4
-}
-
+const ENTERED_AT: usize = 9 * 4;
 /// Offset in a detour of execve of the instruction after the second signal.
 #[cfg(target_arch = "aarch64")]
 const LEFT_AT: usize = 19 * 4;
@@ -418,12 +426,8 @@ impl Registers {
         [self.0.regs[9], self.0.regs[10], self.0.regs[2], 0, 0, 0]
     }
 
-    fn detoured_result(&self) -> i64 {
+    pub(super) fn detoured_result(&self) -> i64 {
         self.0.regs[11].cast_signed()
-    }
-
-    fn detoured_time(&self, _: Pid) -> Option<Nanos> {
-        None
     }
 }
 

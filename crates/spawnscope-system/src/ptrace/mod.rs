@@ -26,6 +26,7 @@ mod again;
 mod entry;
 mod event;
 mod exec;
+mod facts;
 #[cfg(target_arch = "x86_64")]
 pub mod identification;
 pub mod refusal;
@@ -42,7 +43,8 @@ use std::marker::PhantomData;
 pub use self::again::execute_again;
 pub use self::entry::{Entry, EntryDetour};
 pub use self::event::{Creation, Event, Stop};
-pub use self::exec::{ExecDetour, ExecPoint, detoured_entry};
+pub use self::exec::{DetouredCall, ExecDetour, ExecPoint};
+pub use self::facts::{ExecFacts, FileVersion};
 pub use self::registers::{CallInfo, CallStop, NATIVE_AUDIT_ARCH, Registers};
 pub use self::request::{Options, Resume};
 use self::request::{interrupt, resume, seize};

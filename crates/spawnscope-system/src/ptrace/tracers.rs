@@ -5,13 +5,14 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
 
 use object::elf::FileHeader64;
 use object::read::elf::{ElfFile, Sym as _};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, ReadCache};
 use spawnscope_data::event::Pid;
 use spawnscope_data::words::Words;
+
+use super::facts::FileVersion;
 
 /// Names of tracers that may be linked statically, or that import ptrace only in one of their
 /// libraries.
@@ -25,22 +26,22 @@ const IMPORTS: [&str; 3] = ["ptrace", "__asan_init", "__lsan_init"];
 /// Symbols that programs built with a sanitizer export.
 const EXPORTS: [&str; 2] = ["__asan_init", "__lsan_init"];
 
-/// Whether each executable examined so far is a tracer, by device, inode and time of the last
-/// change.
+/// Whether each executable examined so far is a tracer.
 #[derive(Debug, Default)]
-pub struct Tracers(HashMap<(u64, u64, i64), bool>);
+pub struct Tracers(HashMap<FileVersion, bool>);
 
 impl Tracers {
-    /// Whether the file that a process has just executed is a tracer.
-    pub fn is_tracer(&mut self, process: Pid, path: &[u8]) -> bool {
+    /// Whether the file that a process has just executed is a tracer. `file`: this file, if it is
+    /// known.
+    pub fn is_tracer(&mut self, process: Pid, path: &[u8], file: Option<FileVersion>) -> bool {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-        NAMES.contains(name) || !EXCEPTIONS.contains(&name) && self.has_tracer_symbols(process).unwrap_or(false)
+        NAMES.contains(name) || !EXCEPTIONS.contains(&name) && self.has_tracer_symbols(process, file).unwrap_or(false)
     }
 
-    fn has_tracer_symbols(&mut self, process: Pid) -> Option<bool> {
+    fn has_tracer_symbols(&mut self, process: Pid, file: Option<FileVersion>) -> Option<bool> {
         let path = format!("/proc/{}/exe", process.0);
-        let found = fs::metadata(&path).ok()?;
-        let known = self.0.entry((found.dev(), found.ino(), found.ctime()));
+        let file = file.or_else(|| Some(FileVersion::of(&fs::metadata(&path).ok()?)))?;
+        let known = self.0.entry(file);
         Some(*known.or_insert_with(|| File::open(path).is_ok_and(|file| has_dynamic_symbol(&file).unwrap_or(false))))
     }
 }
@@ -94,15 +95,15 @@ mod tests {
     fn tracers_are_recognized_by_name_or_import() {
         let own = Pid(std::process::id().cast_signed());
         let mut tracers = Tracers::default();
-        assert!(tracers.is_tracer(own, b"/usr/bin/strace"));
+        assert!(tracers.is_tracer(own, b"/usr/bin/strace", None));
         // Make this test's own executable import ptrace.
         std::hint::black_box(libc::ptrace as *const ());
-        assert!(tracers.is_tracer(own, b"/opt/anything"));
-        assert!(!tracers.is_tracer(own, b"/usr/bin/perf"));
+        assert!(tracers.is_tracer(own, b"/opt/anything", None));
+        assert!(!tracers.is_tracer(own, b"/usr/bin/perf", None));
         let mut other = std::process::Command::new("sleep").arg("10").spawn().unwrap();
         let sleep = Pid(other.id().cast_signed());
         // When `spawn` returns, the child has executed its program.
-        assert!(!tracers.is_tracer(sleep, b"/opt/strace/sleep"));
+        assert!(!tracers.is_tracer(sleep, b"/opt/strace/sleep", None));
         other.kill().unwrap();
         other.wait().unwrap();
     }
