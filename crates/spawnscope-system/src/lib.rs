@@ -11,6 +11,7 @@ pub mod control_groups;
 mod exec_strings;
 pub mod files;
 pub mod held;
+pub mod ids;
 pub mod job_control;
 pub mod launch_timing;
 pub mod memory;

@@ -39,16 +39,9 @@ pub(super) fn are_counted() -> bool {
     own.and_then(|own| read_counters(&own)).is_some_and(|counters| counters.arrivals > 0)
 }
 
-/// Reads the counters of the first thread of a process. `schedstat`: their file, if it is open.
-pub(super) fn counters_of(process: Pid, schedstat: Option<&File>) -> Option<Counters> {
-    match schedstat {
-        Some(schedstat) => read_counters(schedstat),
-        None => read_counters(&open_schedstat(process)?),
-    }
-}
-
-pub(super) fn open_schedstat(process: Pid) -> Option<File> {
-    File::open(format!("/proc/{}/schedstat", process.0)).ok()
+/// Reads the counters of the first thread of a process.
+pub(super) fn counters_of(process: Pid) -> Option<Counters> {
+    read_counters(&File::open(format!("/proc/{}/schedstat", process.0)).ok()?)
 }
 
 #[cfg(test)]

@@ -187,16 +187,10 @@ impl Tracing {
         let Some(process) = self.processes.process(launch) else {
             return;
         };
-        let creator_stopped = process.created.as_ref().map(|(at, _)| *at);
-        process.first_stop = counts_waits.then(|| FirstStop::read(pid, creator_stopped)).flatten();
-        process.first_run = (!counts_waits).then(clock::now);
-        if let Some((at, _)) = &mut process.created {
-            if let Some(first_stop) = &process.first_stop {
-                *at = first_stop.created;
-                self.stop_times.begin_at(pid, first_stop.begun());
-            }
-            process.begun = Some((*at, Nanos(0)));
-        }
+        let created = process.created.as_ref().map(|(at, _)| *at);
+        process.first_stop = created.filter(|_| counts_waits).map(|created| FirstStop { created });
+        process.first_run = process.first_stop.is_none().then(clock::now);
+        process.begun = created.map(|created| (created, Nanos(0)));
         self.report_launched(launch);
     }
 

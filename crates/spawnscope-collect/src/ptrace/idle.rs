@@ -116,8 +116,7 @@ impl Tracing {
                 return None;
             }
             // Before the program has begun, the process waited as well, but hardly as long.
-            let schedstat = self.processes.process(thread.launch).and_then(|process| process.schedstat.as_ref());
-            let delayed = off.min(Nanos(counters_of(tid, schedstat).map_or(0, |counters| counters.delayed)));
+            let delayed = off.min(Nanos(counters_of(tid).map_or(0, |counters| counters.delayed)));
             if delayed.0 >= MIN_OFF_NS {
                 let slice = Slice::new(Nanos(at.0 - delayed.0), LeftCpu::Preempted);
                 self.report(at, thread.launch, thread.task, EventKind::Slice(slice));

@@ -2,9 +2,8 @@
 //! request it. This shows when a thread entered the call that creates a process, and which child a
 //! wait has reaped. A thread that launches nothing for a while is no longer stopped.
 
-use std::collections::HashMap;
-
 use spawnscope_data::event::{Nanos, Pid};
+use spawnscope_system::ids::IdMap;
 use spawnscope_system::ptrace::CallStop;
 
 /// Number of stops since a thread's last launch after which it is no longer stopped.
@@ -31,12 +30,12 @@ struct Calls {
 #[derive(Debug, Default)]
 pub(super) struct Launchers {
     pub(super) is_enabled: bool,
-    threads: HashMap<Pid, Calls>,
+    threads: IdMap<Pid, Calls>,
 }
 
 impl Launchers {
     pub(super) fn new(is_enabled: bool) -> Launchers {
-        Launchers { is_enabled, threads: HashMap::new() }
+        Launchers { is_enabled, threads: IdMap::default() }
     }
 
     /// Begins to trace the calls of a thread, from its next stop on.

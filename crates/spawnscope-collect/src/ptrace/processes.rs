@@ -1,9 +1,7 @@
 //! The traced threads and processes.
 
-use std::collections::HashMap;
-use std::fs::File;
-
 use spawnscope_data::event::{Chain, LaunchId, Launched, Nanos, Pid, TaskId};
+use spawnscope_system::ids::IdMap;
 use spawnscope_system::ptrace::unblocking::BlockedSignals;
 use spawnscope_system::ptrace::{CallStop, EntryDetour};
 
@@ -37,8 +35,6 @@ pub(super) struct Process {
     pub(super) created: Option<(Nanos, Launched)>,
     /// The process's first stop, until its second stop.
     pub(super) first_stop: Option<FirstStop>,
-    /// The file with its counters, if it was opened at its first stop.
-    pub(super) schedstat: Option<File>,
     /// The pipes behind its standard input and output when it executed its program.
     pub(super) pipes: Option<Pipes>,
     /// When the process was created or has executed its program, and its CPU time at that moment.
@@ -116,8 +112,8 @@ impl Process {
 /// end, so the tables stay small.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
-    threads: HashMap<Pid, Thread>,
-    processes: HashMap<LaunchId, Process>,
+    threads: IdMap<Pid, Thread>,
+    processes: IdMap<LaunchId, Process>,
 }
 
 impl Processes {

@@ -6,9 +6,8 @@
 //! that follow one another closely are reported as one, unless something else about the thread is
 //! reported in between.
 
-use std::collections::HashMap;
-
 use spawnscope_data::event::{Event, EventKind, Nanos, Pid, TaskId};
+use spawnscope_system::ids::IdMap;
 
 use super::processes::Thread;
 
@@ -24,11 +23,11 @@ const AT_ONCE: Nanos = Nanos(5_000);
 pub(super) struct StopTimes {
     half_latency: Nanos,
     /// The threads that are stopped, and since when.
-    begun: HashMap<Pid, Nanos>,
+    begun: IdMap<Pid, Nanos>,
     /// Since when the other threads have been running.
-    resumed: HashMap<Pid, Nanos>,
+    resumed: IdMap<Pid, Nanos>,
     /// The last stop of each thread, until it is reported.
-    ended: HashMap<TaskId, Event>,
+    ended: IdMap<TaskId, Event>,
     /// Since when the tracer has been busy with a long stop, and with what happened meanwhile.
     busy_since: Option<Nanos>,
 }
@@ -68,11 +67,6 @@ impl StopTimes {
         busy.map_or(usual, |busy| busy.min(usual))
     }
 
-    /// Notes when a new process would have begun to run without its first stop.
-    pub(super) fn begin_at(&mut self, tid: Pid, since: Nanos) {
-        self.begun.insert(tid, since);
-    }
-
     /// Notes that a thread continues. Returns how long it was stopped, and its stop before, if that
     /// must be reported now.
     pub(super) fn end(&mut self, tid: Pid, thread: Thread, at: Nanos) -> Option<(Nanos, Option<Event>)> {
@@ -88,6 +82,14 @@ impl StopTimes {
         }
         let stop = Event { at: until, launch: thread.launch, task: thread.task, kind: EventKind::Stopped { since } };
         Some((span, self.ended.insert(thread.task, stop)))
+    }
+
+    /// Returns how long the last stop of a thread was, unless it has been reported.
+    pub(super) fn last_span(&self, task: TaskId) -> Option<Nanos> {
+        self.ended.get(&task).and_then(|stop| match stop.kind {
+            EventKind::Stopped { since } => Some(stop.at.since(since)),
+            _ => None,
+        })
     }
 
     /// Moves the first stop of a process to the time at which it would have got a CPU.

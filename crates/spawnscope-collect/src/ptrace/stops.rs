@@ -64,9 +64,9 @@ impl Tracing {
         if let Some(process) = self.processes.process_of(tid).filter(|process| process.pid == tid)
             && let Some(first_stop) = process.first_stop.take()
         {
-            process.first_run =
-                first_stop.first_run(tid, matches!(stop, Stop::SystemCall | Stop::Signal(libc::SIGURG)));
-            process.schedstat = first_stop.schedstat;
+            let at_first_call = matches!(stop, Stop::SystemCall | Stop::Signal(libc::SIGURG));
+            let (second, first) = (self.stop_times.begin(tid, clock::now()), self.stop_times.last_span(thread.task));
+            process.first_run = first_stop.first_run(tid, second, first, at_first_call);
             if let Some(first_run) = process.first_run {
                 self.stop_times.move_first(thread.task, first_run);
             }

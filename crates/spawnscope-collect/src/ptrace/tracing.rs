@@ -1,6 +1,6 @@
 //! The tracing thread: waits for events of traced threads, and releases all of them at the end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 use spawnscope_data::event::{Event, EventKind, LaunchId, Nanos, Pid, TaskId};
 use spawnscope_system::calibrate::stop_latency;
 use spawnscope_system::process::wait_until;
+use spawnscope_system::ids::IdMap;
 use spawnscope_system::ptrace::{Event as Traced, ExecPoint, Options, Resume, Stop, Tracer, Tracers, named_processes};
 use spawnscope_system::signals::ChildChanges;
 use spawnscope_system::{clock, procfs};
@@ -40,7 +41,7 @@ pub(super) struct Tracing {
     pub(super) processes: Processes,
     /// Threads that stopped before their creation was reported, and the times of these stops. They
     /// stay stopped until it is reported.
-    pub(super) early: HashMap<Pid, Nanos>,
+    pub(super) early: IdMap<Pid, Nanos>,
     pub(super) interpreters: Interpreters,
     pub(super) tracers: Tracers,
     /// The threads that launch, and how they wait for their children.
@@ -90,7 +91,7 @@ impl Tracing {
         Ok(Tracing {
             tracer,
             processes,
-            early: HashMap::new(),
+            early: IdMap::default(),
             interpreters,
             tracers: Tracers::default(),
             waits: Waits::default(),

@@ -19,6 +19,7 @@ use std::collections::hash_map::Entry;
 use std::fs::File;
 
 use spawnscope_data::event::{LeftCpu, Nanos, Pid, Slice, Syscall, TaskId, Wake, Waker};
+use spawnscope_system::ids::IdMap;
 
 use super::blocked::{self, EndedBy};
 use super::counters::{Counters, read_counters};
@@ -82,11 +83,11 @@ struct Sleep {
 
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    threads: HashMap<Pid, LaunchingThread>,
+    threads: IdMap<Pid, LaunchingThread>,
     /// The creator of each vfork child that has not yet executed a program.
-    creators: HashMap<Pid, Pid>,
+    creators: IdMap<Pid, Pid>,
     /// The process and the thread that have created each running process.
-    parents: HashMap<Pid, (Pid, Pid)>,
+    parents: IdMap<Pid, (Pid, Pid)>,
     pub(super) ended_writers: EndedWriters,
     /// The thread whose stop is being handled, and since when it would have continued without the
     /// tracer.

@@ -36,7 +36,6 @@ mod stores;
 mod tracers;
 pub mod unblocking;
 
-use std::collections::HashSet;
 use std::io;
 use std::marker::PhantomData;
 
@@ -50,6 +49,7 @@ pub use self::request::{Options, Resume};
 use self::request::{interrupt, resume, seize};
 pub use self::stores::StoreDetours;
 pub use self::tracers::{Tracers, named_processes};
+use crate::ids::IdSet;
 use crate::procfs;
 use spawnscope_data::event::Pid;
 
@@ -58,9 +58,9 @@ pub struct Tracer {
     /// The tracees that are not known to have ended. Some may be gone, because an exec ends all
     /// other threads of its process without an event. Requests to threads that we do not trace fail
     /// without effect, even if their ids were reused.
-    threads: HashSet<Pid>,
+    threads: IdSet<Pid>,
     /// The tracees to detach from at their next stop.
-    leaving: HashSet<Pid>,
+    leaving: IdSet<Pid>,
     /// Other tracers that are stopped until there are no threads to leave.
     waiting: Vec<Pid>,
     is_detaching: bool,

@@ -3,17 +3,17 @@
 //! of the launch before, so these are read first.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use spawnscope_data::event::Pid;
 use spawnscope_system::memory;
 
-use crate::ptrace::first_stop::FEW_FILES;
-
 /// Number of bytes read at a time. The machine's page size may be larger.
 const PAGE: usize = 4096;
+/// The recorder has few open files if a new one gets a descriptor below this.
+const FEW_FILES: RawFd = 256;
 /// Maximum number of pages that are read in advance.
 const MAX_PAGES: usize = 64;
 
@@ -50,8 +50,9 @@ impl Memory {
         let file = known.file.as_ref().filter(|(launcher, _)| *launcher == process).map(|(_, file)| {
             file.clone().or_else(|| File::open(format!("/proc/{}/mem", process.0)).ok().map(Arc::new))
         });
-        let mut memory = Memory { process, file: file.flatten(), pages: Vec::new(), bytes: Vec::new() };
         let mut rest = &known.pages[..known.pages.len().min(MAX_PAGES)];
+        let bytes = Vec::with_capacity((rest.len() + 1) * PAGE);
+        let mut memory = Memory { process, file: file.flatten(), pages: Vec::new(), bytes };
         while let [first, ..] = rest {
             let adjacent = |(index, address): &(usize, &u64)| **address == first + (index * PAGE) as u64;
             let count = rest.iter().enumerate().take_while(adjacent).count();
@@ -63,19 +64,18 @@ impl Memory {
 
     /// Reads adjacent pages.
     fn add(&mut self, address: u64, count: usize, is_used: bool) {
-        let read = match &self.file {
+        let start = self.bytes.len();
+        match &self.file {
             Some(file) => {
-                let mut bytes = vec![0; count * PAGE];
-                let length = file.read_at(&mut bytes, address).unwrap_or(0);
-                bytes.truncate(length);
-                bytes
+                self.bytes.resize(start + count * PAGE, 0);
+                let length = file.read_at(&mut self.bytes[start..], address).unwrap_or(0);
+                self.bytes.truncate(start + length);
             }
-            None => memory::read(self.process, address, count * PAGE),
-        };
-        for (index, page) in read.chunks(PAGE).enumerate() {
-            let address = address + (index * PAGE) as u64;
-            self.pages.push(Page { address, at: self.bytes.len(), length: page.len(), is_used });
-            self.bytes.extend(page);
+            None => self.bytes.extend(memory::read(self.process, address, count * PAGE)),
+        }
+        for (index, page) in self.bytes[start..].chunks(PAGE).enumerate() {
+            let offset = index * PAGE;
+            self.pages.push(Page { address: address + offset as u64, at: start + offset, length: page.len(), is_used });
         }
     }
 
