@@ -64,7 +64,7 @@ pub(super) fn ended_by(
     (number, [first, second]): Call,
     parent: Pid,
     child: Pid,
-    pipes: Pipes,
+    pipes: impl FnOnce() -> Pipes,
     handles_signal: impl FnOnce() -> bool,
 ) -> Option<EndedBy> {
     let is_child = |id: u64| id as i32 == child.0;
@@ -78,8 +78,12 @@ pub(super) fn ended_by(
     }
     let waits_for_several = [POLLS, SELECTS, EPOLLS].iter().any(|calls| calls.contains(&number));
     let read = descriptors((number, [first, second]), parent).into_iter().take(MAX_COMPARED);
-    if read.filter_map(|fd| pipe_behind(parent, fd)).any(|pipe| pipes.is_written(pipe)) {
-        return Some(EndedBy::Output);
+    let mut read = read.filter_map(|fd| pipe_behind(parent, fd)).peekable();
+    if read.peek().is_some() {
+        let pipes = pipes();
+        if read.any(|pipe| pipes.is_written(pipe)) {
+            return Some(EndedBy::Output);
+        }
     }
     (waits_for_several && handles_signal()).then_some(EndedBy::Signal)
 }
@@ -204,7 +208,7 @@ mod tests {
         let blocked =
             procfs::blocking_call(&format!("{wait4} 0xffffffff 0x7ffc 0x0 0x0 0x0 0x0 0x7ffc 0x7f00\n")).unwrap();
         assert_eq!(blocked, (wait4, [0xffff_ffff, 0x7ffc]));
-        let ended_by = |call, child| ended_by(call, Pid(1), Pid(child), Pipes([None; 3]), || false);
+        let ended_by = |call, child| ended_by(call, Pid(1), Pid(child), || Pipes([None; 3]), || false);
         assert_eq!(ended_by(blocked, 7), Some(EndedBy::Exit));
         assert_eq!([ended_by((wait4, [7, 0]), 7), ended_by((wait4, [8, 0]), 7)], [Some(EndedBy::Exit), None]);
         assert_eq!(procfs::blocking_call("running\n"), None);
@@ -222,7 +226,7 @@ mod tests {
         let (mut child, [output, input]) = cat();
         let own = Pid(std::process::id().cast_signed());
         let id = Pid(child.id().cast_signed());
-        let ended_by = |call, handles| ended_by(call, own, id, Pipes::of(id), || handles);
+        let ended_by = |call, handles| ended_by(call, own, id, || Pipes::of(id), || handles);
         let read = |fd: i32| (libc::SYS_read, [fd as u64, 0]);
         assert_eq!([ended_by(read(output), true), ended_by(read(input), true)], [Some(EndedBy::Output), None]);
         let reads_other = |fd| reads_other_pipe(read(fd), own, || Pipes::of(id));

@@ -57,7 +57,8 @@ impl Tracing {
         let mut parent_rss_bytes = None;
         if let Some(parent) = self.processes.process(parent.launch) {
             process.execs = parent.execs;
-            let worked = self.waits.on_launch(parent.pid, creator, child, process.shares_memory);
+            let since_begun = || Some(clock::cpu_time_of(parent.pid)?.since(parent.begun?.1));
+            let worked = self.waits.on_launch(parent.pid, creator, child, process.shares_memory).or_else(since_begun);
             // Only a large parent creates slowly.
             let may_be_large =
                 is_separate && !process.shares_memory && worked.is_none_or(|worked| worked >= MIN_SLOW_CREATION);

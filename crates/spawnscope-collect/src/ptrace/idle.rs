@@ -58,15 +58,16 @@ impl Pipes {
 
 impl Tracing {
     /// Call when a process begins to exit, before the kernel closes its files.
-    pub(super) fn note_output(&mut self, Pipes([_, output, _]): Pipes, thread: Thread, at: Nanos) {
-        if let Some(pipe) = output {
+    pub(super) fn note_output(&mut self, pid: Pid, thread: Thread, at: Nanos) {
+        let known = self.processes.process(thread.launch).and_then(|process| process.pipes);
+        if let Some(pipe) = known.map_or_else(|| pipe_behind(pid, 1), |Pipes([_, output, _])| output) {
             self.waits.ended_writers.add(pipe, thread.task, at);
         }
     }
 
     /// Returns the pipes of a running process: those of its program or, since a fork of a shell
     /// changes its files, the present ones.
-    pub(super) fn pipes_of(&mut self, pid: Pid) -> Pipes {
+    fn pipes_of(&mut self, pid: Pid) -> Pipes {
         let known = self.processes.process_of(pid).and_then(|process| process.pipes);
         known.unwrap_or_else(|| Pipes::of(pid))
     }

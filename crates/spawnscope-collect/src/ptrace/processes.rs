@@ -93,7 +93,8 @@ impl Process {
     /// Call when the process has executed a file, with this entry point if it is known.
     pub(super) fn begin_image(&mut self, is_native: bool, entry_point: Option<u64>) {
         (self.is_native, self.is_in_call) = (is_native, false);
-        self.program = entry_point.map_or(Program::Other, |entry_point| Program::Unexamined { entry_point });
+        self.program =
+            entry_point.map_or(Program::Other, |entry_point| Program::Unexamined { entry_point, file: None });
         self.shell = Shell::default();
     }
 

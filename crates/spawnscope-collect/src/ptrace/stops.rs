@@ -11,6 +11,7 @@ use spawnscope_system::{clock, procfs};
 use super::blocked::{self, Activity};
 use super::idle::Pipes;
 use super::image::Image;
+use super::lines::Program;
 use super::processes::{Loading, Process, Thread};
 use super::programs;
 use super::setup::{ExecCall, Setup};
@@ -101,6 +102,9 @@ impl Tracing {
         // The entry of the exec has shown whether the file gives privilege, but not whether a
         // script's interpreter does.
         let cannot_lose_privilege = self.keeps_privilege || is_judged && executed.interpreter.is_none();
+        if let Program::Unexamined { file: known, .. } = &mut process.program {
+            *known = file;
+        }
         self.report(at, launch, thread.task, EventKind::Executed(executed));
         if !cannot_lose_privilege && programs::has_lost_privilege(pid) {
             return self.restore_privilege(pid, &path, image.as_ref());
@@ -285,12 +289,12 @@ impl Tracing {
         let (pid, first_run) = (process.pid, process.first_run.take());
         let cpu = if had_threads { cpu_of_thread(pid, tid) } else { clock::cpu_time_of(pid) };
         if last_thread {
-            let pipes = self.pipes_of(pid);
-            self.waits.on_exiting(pid, pipes);
+            let pipes = self.processes.process(thread.launch).and_then(|process| process.pipes);
+            self.waits.on_exiting(pid, || pipes.unwrap_or_else(|| Pipes::of(pid)));
             self.report_own_call_site(tid, thread);
             self.report_load(thread.launch, true);
             self.report_idle(tid, thread, at, cpu);
-            self.note_output(pipes, thread, at);
+            self.note_output(pid, thread, at);
         }
         let ends_process = had_threads && is_in_exit_group(tid);
         let exited = Exited {

@@ -139,7 +139,7 @@ impl Waits {
     }
 
     /// Call when a process with these pipes begins to exit, before it closes its files.
-    pub(super) fn on_exiting(&mut self, child: Pid, pipes: Pipes) {
+    pub(super) fn on_exiting(&mut self, child: Pid, pipes: impl FnOnce() -> Pipes) {
         let awaited = self.blocked_parent(child, |watched, call, process| {
             let handles_signal = &mut watched.handles_signal;
             let handles = || *handles_signal.get_or_insert_with(|| blocked::handles(process, libc::SIGCHLD));

@@ -60,7 +60,7 @@ impl Observer<'_> {
         let Some(file) = found.map(|found| (found.dev(), found.ino())) else { return Vec::new() };
         if self.program.as_ref().is_none_or(|(known, _)| *known != file) {
             let entry_point = procfs::entry_point(self.shell);
-            self.program = entry_point.map(|entry_point| (file, Program::Unexamined { entry_point }));
+            self.program = entry_point.map(|entry_point| (file, Program::Unexamined { entry_point, file: None }));
         }
         let Some((_, program)) = &mut self.program else { return Vec::new() };
         let chain = position(self.interpreters, self.shell, program);

@@ -34,8 +34,8 @@ pub struct ExecFacts {
 /// A file up to its next change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileVersion {
-    device: u64,
-    inode: u64,
+    pub device: u64,
+    pub inode: u64,
     mode: u32,
     /// The time of the last change, in seconds and nanoseconds.
     changed: [i64; 2],

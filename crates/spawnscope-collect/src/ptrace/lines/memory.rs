@@ -14,6 +14,9 @@ use spawnscope_system::memory;
 const PAGE: usize = 4096;
 /// The recorder has few open files if a new one gets a descriptor below this.
 const FEW_FILES: RawFd = 256;
+/// No program has memory below this address, or at one with a higher bit.
+const LOWEST: u64 = 1 << 16;
+const ADDRESS_BITS: u32 = 56;
 /// Maximum number of pages that are read in advance.
 const MAX_PAGES: usize = 64;
 
@@ -94,6 +97,9 @@ impl Memory {
         let address = address - within as u64;
         let position = |memory: &Memory| memory.pages.iter().position(|page| page.address == address);
         let index = position(self).or_else(|| {
+            if address < LOWEST || address >> ADDRESS_BITS != 0 {
+                return None;
+            }
             self.add(address, 1, true);
             position(self)
         });

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 
 use spawnscope_data::event::{Chain, Pid};
 use spawnscope_system::procfs;
-use spawnscope_system::ptrace::{CallInfo, Registers, StoreDetours};
+use spawnscope_system::ptrace::{CallInfo, FileVersion, Registers, StoreDetours};
 
 use self::memory::KnownMemory;
 use self::readers::{Reader, ScriptCall};
@@ -81,6 +81,8 @@ pub(crate) enum Program {
     Unexamined {
         /// The address of the program's entry point.
         entry_point: u64,
+        /// The program's file, if it is known.
+        file: Option<FileVersion>,
     },
     Interpreter(RunningInterpreter),
 }
@@ -158,13 +160,13 @@ impl Interpreters {
 
     /// Returns the interpreter that a process runs, given the address of its program's entry point.
     /// Examines the executable if it is new.
-    fn running(&mut self, process: Pid, entry_point: u64) -> Option<RunningInterpreter> {
+    fn running(&mut self, process: Pid, entry_point: u64, file: Option<FileVersion>) -> Option<RunningInterpreter> {
         if !self.is_enabled {
             return None;
         }
         let path = format!("/proc/{}/exe", process.0);
-        let found = fs::metadata(&path).ok()?;
-        let known = self.examined.entry((found.dev(), found.ino()));
+        let file = file.or_else(|| Some(FileVersion::of(&fs::metadata(&path).ok()?)))?;
+        let known = self.examined.entry((file.device, file.inode));
         let known = known.or_insert_with(|| examine(&File::open(path).ok()?, Some(process)));
         let interpreter = Arc::clone(known.as_ref()?);
         let is_python = matches!(interpreter.layout, Layout::Python(_));
@@ -179,8 +181,8 @@ impl Interpreters {
 
     /// Returns the interpreter that a process runs, if any.
     fn interpreter_of<'a>(&mut self, process: Pid, program: &'a mut Program) -> Option<&'a mut RunningInterpreter> {
-        if let Program::Unexamined { entry_point } = *program {
-            *program = self.running(process, entry_point).map_or(Program::Other, Program::Interpreter);
+        if let Program::Unexamined { entry_point, file } = *program {
+            *program = self.running(process, entry_point, file).map_or(Program::Other, Program::Interpreter);
         }
         match program {
             Program::Interpreter(running) => Some(running),
@@ -375,13 +377,8 @@ impl Shell {
 fn has_no_input(process: Pid, creator: Pid) -> bool {
     const KCMP_FILE: libc::c_int = 0;
     let input = |process: Pid| fs::read_link(format!("/proc/{}/fd/0", process.0)).ok();
-    let own = input(process);
     // SAFETY: a plain system call.
-    let order = || unsafe { libc::syscall(libc::SYS_kcmp, process.0, creator.0, KCMP_FILE, 0, 0) };
-    own.as_ref().is_some_and(|own| own.as_os_str() == "/dev/null")
-        && match order() {
-            0 => false,
-            1.. => true,
-            _ => own != input(creator),
-        }
+    let order = unsafe { libc::syscall(libc::SYS_kcmp, process.0, creator.0, KCMP_FILE, 0, 0) };
+    let is_replaced = |own| order > 0 || Some(own) != input(creator);
+    order != 0 && input(process).is_some_and(|own| own.as_os_str() == "/dev/null" && is_replaced(own))
 }
