@@ -64,7 +64,6 @@ impl Tracing {
                 is_separate && !process.shares_memory && worked.is_none_or(|worked| worked >= MIN_SLOW_CREATION);
             parent_rss_bytes = may_be_large.then(|| procfs::resident_bytes(parent.pid)).flatten();
         }
-        self.install_in_creator(creator, parent.launch);
         let create = self.launchers.on_launch(creator);
         let launch = self.add_launch(at, Some(parent), process, call, create);
         if let Some((_, launched)) = self.processes.process(launch).and_then(|process| process.created.as_mut()) {

@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn the_first_run_follows_the_waits_before_and_after_the_first_stop() {
         let first = FirstStop { created: Nanos(4_800_000) };
-        let second = |waited| first.estimate(Nanos(5_000_000 + waited), Nanos(120_000), Nanos(80_000));
+        let second = |waited: u64| first.estimate(Nanos(5_000_000 + waited), Nanos(120_000), Nanos(80_000));
         assert_eq!(second(70_000), Some(Nanos(4_870_000)));
         assert_eq!(second(1_200_000), None, "looked up");
         let counters = |arrivals| Counters { at: Nanos(9_000_000), ran: 30_000, delayed: 1_200_000, arrivals };

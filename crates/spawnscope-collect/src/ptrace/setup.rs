@@ -51,9 +51,6 @@ impl ExecCall {
     }
 }
 
-/// A process launches often if so many of its children have got copies of their own.
-const MIN_COPIES: u8 = 2;
-
 /// How the children of a process stop before their exec.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum ExecStops {
@@ -65,8 +62,6 @@ pub(super) enum ExecStops {
     Detour {
         detour: ExecDetour,
         is_installed: bool,
-        /// Number of children that got a copy of their own.
-        copies: u8,
     },
     /// By system calls, because the detour was impossible, or an exec has bypassed it. It may still
     /// be installed.
@@ -75,12 +70,12 @@ pub(super) enum ExecStops {
 
 impl ExecStops {
     fn new(detour: ExecDetour) -> ExecStops {
-        ExecStops::Detour { detour, is_installed: false, copies: 0 }
+        ExecStops::Detour { detour, is_installed: false }
     }
 
     pub(super) fn installed(self) -> Option<ExecDetour> {
         match self {
-            ExecStops::Detour { detour, is_installed: true, .. } => Some(detour),
+            ExecStops::Detour { detour, is_installed: true } => Some(detour),
             ExecStops::Calls(detour) => detour,
             ExecStops::Detour { .. } | ExecStops::Sought | ExecStops::Unknown => None,
         }
@@ -253,11 +248,9 @@ impl Tracing {
             let detour = ExecDetour::prepare(pid, &self.exec_points);
             *creator_execs = detour.map_or(ExecStops::Sought, ExecStops::new);
         }
-        let ExecStops::Detour { detour, is_installed, copies } = creator_execs else {
+        let ExecStops::Detour { detour, is_installed } = *creator_execs else {
             return None;
         };
-        *copies = copies.saturating_add(u8::from(!shares_memory && !has_copy));
-        let (detour, is_installed) = (*detour, *is_installed);
         // Otherwise the process would not stop in the detour, because it blocks the signal until
         // its exec.
         if !passes_through(pid) {
@@ -269,7 +262,7 @@ impl Tracing {
             }
             detour.install(pid).ok()?;
         }
-        let installed = ExecStops::Detour { detour, is_installed: true, copies: 0 };
+        let installed = ExecStops::Detour { detour, is_installed: true };
         if shares_memory {
             self.processes.process(creator)?.execs = installed;
         }
@@ -277,18 +270,6 @@ impl Tracing {
         process.execs = installed;
         process.setup.as_mut()?.unblocking = Unblocking::Detoured;
         Some(())
-    }
-
-    /// Installs the detour in a process that has launched often and is stopped, so that its later
-    /// children have it from the start.
-    pub(super) fn install_in_creator(&mut self, creator: Pid, launch: LaunchId) {
-        if let Some(process) = self.processes.process(launch)
-            && let ExecStops::Detour { detour, is_installed: false, copies: MIN_COPIES.. } = process.execs
-            && self.processes.count_in_memory_of(launch) == 0
-            && let Some(process) = self.processes.process(launch)
-        {
-            process.execs = ExecStops::Detour { detour, is_installed: detour.install(creator).is_ok(), copies: 0 };
-        }
     }
 
     /// Removes the detours from a stopped thread's memory, because the thread will be traced no
