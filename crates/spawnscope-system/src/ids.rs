@@ -1,5 +1,5 @@
 //! Tables by the numbers of processes and threads, which the tracer consults many times at each
-//! stop. Nobody can choose these numbers to make a table slow.
+//! stop. The kernel or the recorder chooses the numbers, so no attacker can make a table slow.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};

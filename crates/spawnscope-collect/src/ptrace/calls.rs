@@ -137,8 +137,7 @@ impl Tracing {
                 return false;
             }
         };
-        let setup = self.processes.process(thread.launch).and_then(|process| process.setup.as_mut());
-        let facts = setup.and_then(|setup| setup.facts.take());
+        let facts = self.processes.process(thread.launch).and_then(|process| process.setup.as_mut()?.facts.take());
         self.waits.on_exec_entered(tid, facts.as_ref().map(|facts| Pipes(facts.pipes)));
         self.report_own_call_site(tid, thread);
         if number == libc::SYS_execve {

@@ -11,7 +11,6 @@ use spawnscope_system::{clock, procfs};
 use super::blocked::{self, Activity};
 use super::idle::Pipes;
 use super::image::Image;
-use super::lines::Program;
 use super::processes::{Loading, Process, Thread};
 use super::programs;
 use super::setup::{ExecCall, Setup};
@@ -93,8 +92,8 @@ impl Tracing {
         let facts = call.as_mut().and_then(|call| call.facts.take());
         let is_judged = image.as_ref().zip(call.as_ref()).is_some_and(|(image, call)| image.path == call.path);
         process.pipes = facts.as_ref().map(|facts| Pipes(facts.pipes));
-        let cwd = facts.as_ref().map(|facts| facts.cwd.clone()).or_else(|| procfs::working_directory(pid));
-        let executed = Executed { cwd, ..describe(pid, image.as_ref(), call, process.first_run.take()) };
+        let first_run = process.first_run.take();
+        let executed = describe(pid, image.as_ref(), call, facts.as_ref().map(|facts| &facts.cwd), first_run);
         let path = executed.path.clone();
         let program = executed.interpreter.clone().unwrap_or_else(|| path.clone());
         process.is_executor = self.traces_setup && programs::is_executor(&path);
@@ -102,9 +101,7 @@ impl Tracing {
         // The entry of the exec has shown whether the file gives privilege, but not whether a
         // script's interpreter does.
         let cannot_lose_privilege = self.keeps_privilege || is_judged && executed.interpreter.is_none();
-        if let Program::Unexamined { file: known, .. } = &mut process.program {
-            *known = file;
-        }
+        process.program.set_file(file);
         self.report(at, launch, thread.task, EventKind::Executed(executed));
         if !cannot_lose_privilege && programs::has_lost_privilege(pid) {
             return self.restore_privilege(pid, &path, image.as_ref());
@@ -115,7 +112,12 @@ impl Tracing {
         }
         self.end_setup(pid, launch, &setup);
         self.resume(pid, Stop::Interrupted);
-        // A loader takes longer, and the program that it prepares may close them.
+        self.note_pipes(pid, launch);
+    }
+
+    /// Reads the pipes of a process that has just executed a program, unless they are known. Its
+    /// loader takes longer, and the program may close them.
+    fn note_pipes(&mut self, pid: Pid, launch: LaunchId) {
         if let Some(process) = self.processes.process(launch) {
             process.pipes.get_or_insert_with(|| Pipes::of(pid));
         }
@@ -190,9 +192,9 @@ impl Tracing {
         let is_executor = process.is_some_and(|process| process.is_executor) || programs::is_executor(&program);
         if let Some(process) = self.processes.process(thread.launch) {
             process.begun = Some((returned, return_cpu));
-            if image.is_none_or(|image| !image.has_loader) {
-                process.pipes.get_or_insert_with(|| Pipes::of(pid));
-            }
+        }
+        if image.is_none_or(|image| !image.has_loader) {
+            self.note_pipes(pid, thread.launch);
         }
         let stops = is_executor || self.replaced.contains(&program) || self.launchers.is_enabled;
         let loaded = match image {
@@ -409,7 +411,13 @@ impl EndedSetup {
     }
 }
 
-fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: Option<Nanos>) -> Executed {
+fn describe(
+    pid: Pid,
+    image: Option<&Image>,
+    call: Option<ExecCall>,
+    cwd: Option<&Vec<u8>>,
+    first_run: Option<Nanos>,
+) -> Executed {
     let (argv, argv_bytes) = match image {
         Some(image) => (image.argv.clone(), image.argv_bytes),
         None => arguments_from_proc(pid),
@@ -429,6 +437,7 @@ fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: 
         interpreter: image.and_then(|image| scripts::interpreter(pid, &image.argv, &image.path)),
         argv,
         argv_bytes,
+        cwd: cwd.cloned().or_else(|| procfs::working_directory(pid)),
         variables: image.map(|image| image.variables.clone()).unwrap_or_default(),
         ..Executed::default()
     }

@@ -88,6 +88,13 @@ pub(crate) enum Program {
 }
 
 impl Program {
+    /// Notes the file of the program, unless the program was examined.
+    pub(super) fn set_file(&mut self, file: Option<FileVersion>) {
+        if let Program::Unexamined { file: known, .. } = self {
+            *known = file;
+        }
+    }
+
     /// Prepares a stopped shell so that the shells that it forks can stop when they begin their
     /// first command (`Shell::await_command`).
     pub(super) fn prepare_forks(&mut self, process: Pid) {
