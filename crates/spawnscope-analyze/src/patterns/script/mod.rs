@@ -117,6 +117,11 @@ impl Redirection<'_> {
         self.operator.ends_with(b"&") || self.target.literal().as_deref() == Some(b"/dev/null")
     }
 
+    /// Whether it throws the output away.
+    pub(crate) fn hides_output(&self) -> bool {
+        matches!(self.operator, b">" | b"1>" | b"&>") && self.is_null()
+    }
+
     /// Whether it writes to a file.
     pub(crate) fn writes_file(&self) -> bool {
         self.operator.contains(&b'>') && !self.is_null()
@@ -137,7 +142,27 @@ pub(crate) fn span(words: &[Word<'_>]) -> Range<usize> {
 impl<'t> Script<'t> {
     /// Reads a script. `None` if it contains syntax that is not known.
     pub(crate) fn parse(text: &'t [u8]) -> Option<Script<'t>> {
-        parser::parse(text).map(|nodes| Script { text, nodes })
+        let mut script = Script { text, nodes: parser::parse(text)? };
+        let named = (0..script.nodes.len()).filter_map(|index| {
+            let variable = script.simple(index)?.words.first()?.variable()?;
+            Some((index, script.constant(variable, script.start(index))?))
+        });
+        for (index, text) in named.collect::<Vec<_>>() {
+            if let Kind::Simple(simple) = &mut script.nodes[index].kind {
+                simple.words[0].parts = vec![Part::Literal { text, is_quoted: false }];
+            }
+        }
+        Some(script)
+    }
+
+    /// Returns the program that a variable names at a position, such as `$SED`: the script sets it
+    /// once, before, and in any case.
+    fn constant(&self, variable: &[u8], at: usize) -> Option<Vec<u8>> {
+        let mut setters = (0..self.nodes.len()).filter(|index| self.sets(*index, variable));
+        let only = setters.next().filter(|only| self.start(*only) < at && setters.next().is_none())?;
+        self.statement(only).filter(|list| self.parent(*list).is_none())?;
+        let is_program = |text: &Vec<u8>| !text.is_empty() && !text.iter().any(u8::is_ascii_whitespace);
+        self.assigned(only)?.1.literal().filter(is_program)
     }
 
     pub(crate) fn kind(&self, index: usize) -> &Kind<'t> {
@@ -207,6 +232,13 @@ impl<'t> Script<'t> {
     pub(crate) fn statement(&self, command: usize) -> Option<usize> {
         let list = self.nodes[self.nodes[command].parent?].parent?;
         (self.command_of(list) == Some(command)).then_some(list)
+    }
+
+    /// Whether a command is a pipeline of its own, without `!`.
+    pub(crate) fn is_alone(&self, command: usize) -> bool {
+        self.parent(command).is_some_and(|pipeline| {
+            matches!(self.kind(pipeline), Kind::Pipeline { is_negated: false }) && self.only_child(pipeline).is_some()
+        })
     }
 
     /// Returns the only child of a node.

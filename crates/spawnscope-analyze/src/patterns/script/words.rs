@@ -335,8 +335,9 @@ impl<'t> Parser<'t> {
         let start = self.at;
         let close = start + 1 + string_length(&self.rest()[1..], b'`')?;
         let node = self.node(|parser| {
-            // Within backquotes, backslashes have another meaning.
-            if !parser.text[start..close].contains(&b'\\') {
+            // Within backquotes, some backslashes have another meaning.
+            let is_special = |two: &[u8]| two[0] == b'\\' && b"$`\\\"\n".contains(&two[1]);
+            if !parser.text[start..=close].windows(2).any(is_special) {
                 let end = std::mem::replace(&mut parser.end, close);
                 parser.at += 1;
                 parser.commands(&[])?;

@@ -10,7 +10,7 @@ use crate::patterns::script::Simple;
 
 /// What replaces a call. In templates, `{1}` is the first argument as it is written in the script,
 /// `{#1}` the same as a number in arithmetic, `{@1}` without its `@`, `{x}` the text that the
-/// program reads, and `{y}` the variable that gets the result.
+/// program reads, `{y}` the variable that gets the result, and `{r}` another one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Form {
     /// Expansions of one operand, each of the result of the one before: `%/*` for `${p%/*}`. `{v}`
@@ -97,6 +97,7 @@ impl Form {
             other => {
                 let code =
                     other.texts().concat().replace("<<<{x}", "<<<\"$x\"").replace("{x}", "$x").replace("{y}", "y");
+                let code = code.replace("{r}", "regex");
                 (code, matches!(other, Form::Statement(_)).then_some("y"))
             }
         }

@@ -163,6 +163,7 @@ impl<'s> FoundCall<'s> {
             Form::Wait => wait::for_child(self),
             Form::Tested => directories::tested(self),
             Form::Builtin(name) => Ok(vec![splice(self.simple.words[0].range.clone(), name.clone())]),
+            Form::Condition(_) => self.in_place(),
             _ => self.substitution.map_or_else(|| self.in_place(), |substitution| self.in_substitution(substitution)),
         }
     }
@@ -175,7 +176,10 @@ impl<'s> FoundCall<'s> {
     /// Returns the text that the program reads, and checks that nothing else leads into or out of
     /// the call.
     pub(super) fn input(&self) -> Result<Input<'s>> {
-        let is_loud = |each: &&Redirection<'_>| each.operator != b"2>" || each.writes_file();
+        let is_condition = matches!(self.form, Form::Condition(_));
+        let is_quiet = |each: &&Redirection<'_>| each.operator == b"2>&" || each.hides_output();
+        let is_loud =
+            |each: &&Redirection<'_>| each.writes_file() || each.operator != b"2>" && !(is_condition && is_quiet(each));
         let redirections: Vec<_> = self.simple.redirections.iter().filter(is_loud).collect();
         let word = match (self.form.has_input(), &self.pipeline[..], &redirections[..]) {
             (false, [_], []) => return Ok(None),
@@ -238,8 +242,9 @@ impl<'s> FoundCall<'s> {
     fn in_place(&self) -> Result<Vec<Splice>> {
         if let Form::Condition(template) = &self.form {
             let input = self.input()?;
-            let range = self.up_to_call();
-            return Ok(vec![splice(range, self.filled(template, &self.new_variable(input), input)?)]);
+            let (range, not) = self.tested(template)?;
+            let condition = self.filled(template, &self.new_variable(input), input)?;
+            return Ok(vec![splice(range, format!("{not}{condition}"))]);
         }
         let (range, input) = stages::printing(self)?;
         refuse_if(self.rewrite.has_failures, format!("{} failed", self.program()))?;
@@ -260,6 +265,29 @@ impl<'s> FoundCall<'s> {
         let mut commands = self.commands(&variable, input)?;
         commands.push(format!("printf '%s\\n' \"${variable}\""));
         Ok(vec![splice(range, commands.join("; "))])
+    }
+
+    /// Returns the code that asks whether the program finds anything, and what negates the answer:
+    /// the call, if it prints nothing, or a test of its output, `[ -z "$(...)" ]`.
+    fn tested(&self, template: &str) -> Result<(Range<usize>, &'static str)> {
+        let is_quiet = |word: Vec<u8>| word.starts_with(b"-") && word.contains(&b'q');
+        if self.simple.words.iter().skip(1).filter_map(Word::literal).any(is_quiet)
+            || self.simple.redirections.iter().any(Redirection::hides_output)
+        {
+            return Ok((self.up_to_call(), ""));
+        }
+        let holder = self.substitution.and_then(|substitution| self.script.parent(substitution));
+        let simple = holder.and_then(|holder| self.script.simple(holder)).filter(|simple| simple.is_bare());
+        let texts = simple.map(|simple| simple.texts().join(&b' ')).unwrap_or_default();
+        let is_whole = |word: &Word<'_>| matches!(word.parts[..], [Part::Substitution { is_quoted: true, .. }]);
+        let is_text = simple.is_some_and(|simple| simple.words.iter().any(is_whole)) && !template.contains("=~");
+        match (holder, &texts[..]) {
+            (Some(test), b"[  ]" | b"[ -n  ]" | b"test " | b"test -n ") if is_text => Ok((self.script.range(test), "")),
+            (Some(test), b"[ -z  ]" | b"test -z ") if is_text && self.script.is_alone(test) => {
+                Ok((self.script.range(test), "! "))
+            }
+            _ => refuse(format!("what {} prints is used", self.program())),
+        }
     }
 
     /// Returns the new code as one word. `None` if it consists of commands.
@@ -328,6 +356,7 @@ impl<'s> FoundCall<'s> {
     /// Inserts words of the call into a template.
     fn filled(&self, template: &str, variable: &str, input: Input<'_>) -> Result<String> {
         input.map_or(Ok(()), |input| self.check_lines(input))?;
+        let template = template.replace("{y}", variable).replace("{r}", &self.new_variable(input));
         let input = input.map_or(Ok(String::new()), |input| self.plain_source(input))?;
         let value = |kind: &str, word: &Word<'_>| match kind {
             "" => Some(self.plain_source(word)),
@@ -336,7 +365,6 @@ impl<'s> FoundCall<'s> {
             "$" => Some(or_refuse(word.variable().map(name), "the argument is not a variable")),
             _ => None,
         };
-        let template = template.replace("{y}", variable);
         let parts = template.split("{x}").map(|part| filled(part, &self.simple.words, value));
         Ok(parts.collect::<Result<Vec<String>>>()?.join(&input))
     }

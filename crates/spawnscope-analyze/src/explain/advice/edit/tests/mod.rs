@@ -12,12 +12,12 @@ use super::{Edit, Form, Host, Operand, Rewrite, ShellRewrite, spliced};
 use crate::patterns::shells::Dialect;
 
 /// Recorded calls of a program, and what replaces them.
-pub(super) struct Calls {
+pub(in crate::explain::advice) struct Calls {
     pub(super) rewrite: ShellRewrite,
 }
 
 impl Calls {
-    pub(super) fn of(program: &str, calls: &[&[&str]], form: Form) -> Calls {
+    pub(in crate::explain::advice) fn of(program: &str, calls: &[&[&str]], form: Form) -> Calls {
         let words = |call: &&[&str]| call.iter().map(|word| word.as_bytes().to_vec()).collect();
         let calls: BTreeSet<Vec<Vec<u8>>> = calls.iter().map(words).collect();
         let program = program.as_bytes().to_vec();
@@ -47,7 +47,7 @@ impl Calls {
         self
     }
 
-    pub(super) fn edit(&self, line: u32, script: &str) -> Result<String, String> {
+    pub(in crate::explain::advice) fn edit(&self, line: u32, script: &str) -> Result<String, String> {
         let rewrite = Ok(Rewrite::Shell(self.rewrite.clone(), Host::Script));
         let edit = Edit::of((b"a.sh", line, None), 0, rewrite);
         let splices = edit.splices(script.as_bytes()).map_err(|refusal| refusal.to_string())?;

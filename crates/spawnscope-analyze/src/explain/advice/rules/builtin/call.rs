@@ -92,7 +92,8 @@ impl ExactFor {
                 !name.is_empty() && !stem.is_empty() && !stem.ends_with(b"\n")
             }
             ExactFor::Integers => {
-                [0, 2].iter().all(|at| arguments.get(*at).is_some_and(|number| is_plain_integer(number)))
+                let is_operator = |word: &[u8]| matches!(word, [one] if b"+-*/%()".contains(one));
+                arguments.iter().all(|word| is_operator(word) || is_plain_integer(word))
             }
             ExactFor::Program => !has_property(operand, "builtin"),
             // The input is not recorded. The edit examines the script.

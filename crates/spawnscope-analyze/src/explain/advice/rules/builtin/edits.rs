@@ -41,8 +41,15 @@ pub(in crate::explain::advice) fn edits(context: &RuleContext<'_, '_>, program: 
 
 /// Returns the code that replaces a call exactly, if a row has it.
 fn exact(rows: &[Row], call: &Call) -> Option<Exact> {
-    let mut rows = rows.iter().filter(|row| row.matches(call));
-    rows.find_map(|row| row.substitute(call)?.exact)
+    let find = |call: &Call| rows.iter().filter(|row| row.matches(call)).find_map(|row| row.substitute(call)?.exact);
+    let mut arguments = call.arguments.clone();
+    match arguments.first_mut().filter(|first| first.starts_with('-')) {
+        Some(options) => options.push('q'),
+        None => arguments.insert(0, "-q".to_owned()),
+    }
+    // The edit sees whether the output is used.
+    let quiet = Call { program: call.program.clone(), arguments, ..*call };
+    find(call).or_else(|| find(&quiet).filter(|_| matches!(&call.program[..], "grep" | "egrep" | "fgrep")))
 }
 
 /// Returns the code that replaces a recorded call, and whether it gives the same result for the
@@ -70,6 +77,7 @@ fn form_for_arguments(exact: Exact, arguments: &[&[u8]]) -> (NewCode, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explain::advice::edit::tests::Calls;
     use crate::explain::advice::edit::tests::executed::check;
     use crate::explain::advice::rules::builtin::row::TABLE;
 
@@ -89,6 +97,35 @@ mod tests {
     }
 
     #[test]
+    fn an_output_that_is_only_tested_needs_no_program() {
+        let items = "for y in 'an apple' '' 'b*' pea; do\n";
+        for (test, expected) in [
+            ("echo \"$y\" | grep ap >/dev/null", "'ap'"),
+            ("echo \"$y\" | grep ap >/dev/null 2>&1", "'ap'"),
+            ("[ -n \"$(echo \"$y\" | grep ap)\" ]", "'ap'"),
+            ("[ \"`echo $y | grep ap`\" ]", "'ap'"),
+            ("test -z \"$(echo \"$y\" | grep ap)\" && echo no || true", "! "),
+        ] {
+            for (shell, dialect) in [("bash", Dialect::Bash), ("dash", Dialect::Posix)] {
+                let form = exact_form("grep", &["ap"], dialect).unwrap();
+                let script = format!("{items}  if {test}; then echo \"yes $y\"; fi\ndone\n");
+                check(&[shell], "grep", &["ap"], form, &script, expected);
+            }
+        }
+        let form = exact_form("grep", &["ap"], Dialect::Bash).unwrap();
+        let calls = Calls::of("grep", &[&["ap"]], form);
+        for used in [
+            "echo \"$y\" | grep ap >&2",
+            "echo \"$y\" | grep ap",
+            "x=$(echo \"$y\" | grep ap)",
+            "[ -n $(echo \"$y\" | grep ap) ]",
+            "! [ -z \"$(echo \"$y\" | grep ap)\" ]",
+        ] {
+            calls.edit(2, &format!("{items}  {used}\ndone\n")).expect_err(used);
+        }
+    }
+
+    #[test]
     fn the_text_that_matches_is_in_a_variable() {
         let code = |option: &str, pattern: &str| {
             let arguments = vec![option.to_owned(), pattern.to_owned()];
@@ -99,7 +136,7 @@ mod tests {
         };
         let expected = "y='[0-9]{8}'; [[ $x =~ $y ]]; y=${BASH_REMATCH[0]}".to_owned();
         assert_eq!(code("-oE", "[0-9]{8}"), Some((expected, false)));
-        assert_eq!(code("-o", "[0-9]{8}"), None);
+        assert_eq!(code("-o", "a\\|b"), None);
     }
 
     #[test]
@@ -131,10 +168,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn expr_is_computed_by_the_shell() {
+        let row = |arguments: &[&str], code: &str, shells: &[&str]| {
+            let form = exact_form("expr", arguments, if shells.len() > 1 { Dialect::Posix } else { Dialect::Bash });
+            let script = format!("for n in 1 7 12 -3; do\n  s=v$n.2\n  x=$(expr {code}) || :\n  echo \"$x\"\ndone\n");
+            let words: Vec<&str> = arguments.to_vec();
+            check(shells, "expr", &words, form.unwrap(), &script, "x=");
+        };
+        row(&["(", "7", "+", "1", ")", "*", "60"], "\\( $n + 1 \\) \\* 60", &["bash", "dash"]);
+        row(&["7", "%", "5", "-", "2"], "$n % 5 - 2", &["bash", "dash"]);
+        row(&["v7.2", ":", "v\\([0-9]*\\)\\..*"], "\"$s\" : 'v\\([0-9]*\\)\\..*'", &["bash"]);
+        for refused in [&["7", "+", "07"][..], &["v", ":", "v.*"], &["7", "|", "0"]] {
+            assert!(exact_form("expr", refused, Dialect::Bash).is_none() || refused.contains(&"07"), "{refused:?}");
+        }
+    }
+
     /// The code that the rules compute from the arguments.
     #[test]
     fn computed_code_does_what_the_programs_do() {
-        let calls: [(&str, &[&str]); 26] = [
+        let calls: [(&str, &[&str]); 34] = [
             ("cut", &["-d ", "-f3"]),
             ("cut", &["-d ", "-f1"]),
             ("cut", &["-d=", "-f2"]),
@@ -161,11 +214,19 @@ mod tests {
             ("cut", &["-c", "3-"]),
             ("tr", &["-d", " c"]),
             ("tr", &["=", "/"]),
+            ("sed", &["s%/[^/]*$%%"]),
+            ("sed", &["-e", "s/\\.[^.]*$//"]),
+            ("sed", &["s/^[^=]*=//"]),
+            ("sed", &["s/[^ ]* //"]),
+            ("sed", &["s/^[a-z]* *\\([^ ]*\\).*$/\\1/"]),
+            ("sed", &["-E", "s/.*(.)=(.)$/\\2-\\1/"]),
+            ("sed", &["s/.*\\([0-9]\\+\\).*/v\\1/"]),
+            ("sed", &["-r", "s|^/.(.).*$|\\1|"]),
         ];
         for (program, arguments) in calls {
             let words = arguments.join("' '");
             let script = format!(
-                "for y in 'a b  c' '' x= 'a=b=c' 'with space' 'with x.c.c' '/(\"a/(' ab.c ' 1a2 ' 12 7up a1b22; do\n  x=$(echo \"$y\" | {program} '{words}')\n  echo \"$x\"\ndone\n"
+                "for y in 'a b  c' '' x= 'a=b=c' 'with space' 'with x.c.c' '/(\"a/(' ab.c ' 1a2 ' 12 7up a1b22; do\n  x=$y\n  x=$(echo \"$x\" | {program} '{words}')\n  echo \"$x\"\ndone\n"
             );
             for (shell, dialect) in [("bash", Dialect::Bash), ("dash", Dialect::Posix)] {
                 let Some(form) = exact_form(program, arguments, dialect) else {

@@ -48,6 +48,7 @@ fn computed(name: &str) -> Option<fn(&Call) -> Option<Substitute>> {
         "awk" => text::awk,
         "cut" => text::cut,
         "date" => text::date,
+        "expr" => text::expr,
         "grep" => text::grep,
         "sed" => sed::sed,
         "seq" => text::seq,
@@ -95,7 +96,6 @@ impl Row {
                 let suffix = call.arguments[1].clone();
                 (Form::Steps { operand: Operand::First, steps }, ExactFor::Name { suffix })
             }
-            "integers" => (Form::Word(filled(code, call)), ExactFor::Integers),
             "word" => (Form::Word(code.to_owned()), ExactFor::Any),
             "captured" => (Form::Captured(code.to_owned()), ExactFor::Any),
             // The name of a builtin in place of the program, for operands that are not builtins
@@ -113,8 +113,6 @@ impl Row {
             && (has_own_shell || !SHELLS.iter().any(|(name, _)| self.needs(name)))
             && (call.is_captured || !self.needs("captured"))
             && (call.is_fed || !self.needs("fed"))
-            // Without a group, expr prints the length of the match.
-            && (!self.needs("group") || call.arguments[2].contains("\\("))
             && (!self.needs("plain-text") || prints_the_same_everywhere(call))
     }
 

@@ -4,9 +4,15 @@
 use super::call::{
     Call, ExactFor, Form, Substitute, TEXT_LIMIT, escape_pattern, escape_substitution_pattern, is_literal_replacement,
 };
+use crate::patterns::expressions::extended;
 
 pub(super) fn sed(call: &Call) -> Option<Substitute> {
     let (script, is_extended) = script_of(&call.words())?;
+    if let Some(statement) = groups(&script, is_extended).filter(|_| call.is_bash()) {
+        let substitute = Substitute::of_filter(call, Form::Statement(statement), ExactFor::Line, &[]);
+        // Templates have braces, too.
+        return Some(Substitute { exact: substitute.exact.filter(|_| !script.contains(['{', '}'])), ..substitute });
+    }
     let commands = SedCommand::all(&script, is_extended)?;
     let substitute = |form, exact_for| Some(Substitute::of_filter(call, form, exact_for, &[TEXT_LIMIT]));
     if let ([only], false) = (&commands[..], call.has_extensions())
@@ -50,6 +56,9 @@ struct SedCommand {
 /// What a command looks for.
 enum Pattern {
     Text(String),
+    /// Everything up to the first, or from the last of a character: `^[^:]*:`, `/[^/]*$`. Contains
+    /// the expansion that removes it.
+    Nearest(String),
     /// A character of a set, such as `0-9`, or all that follow each other, if there is at least
     /// this number.
     Set {
@@ -86,6 +95,10 @@ impl SedCommand {
             |text: &'static str| Some((rest.strip_suffix(text).filter(|rest| !rest.ends_with('\\'))?, text));
         let (text, ends) = [".*$", ".*", "$"].into_iter().find_map(strip_end).unzip();
         let text = text.unwrap_or(rest);
+        if let Some(step) = nearest(pattern, is_extended).filter(|_| replacement.is_empty() && !is_global) {
+            let pattern = Pattern::Nearest(step);
+            return Some(SedCommand { pattern, starts: None, ends: None, replacement, is_global });
+        }
         let pattern = literal_of(text, is_extended).map(Pattern::Text).or_else(|| set_of(text, is_extended))?;
         let is_plain = !replacement.contains(['\\', '&']) && is_literal_replacement(&replacement);
         is_plain.then_some(SedCommand { pattern, starts, ends, replacement, is_global })
@@ -98,6 +111,7 @@ impl SedCommand {
         let all = if self.is_global { "//" } else { "/" };
         let (pattern, substituted) = match &self.pattern {
             Pattern::Text(text) => (escape_pattern(text), escape_substitution_pattern(text)),
+            Pattern::Nearest(step) => return Some(step.clone()),
             Pattern::Set { set, at_least: None } => (format!("[{set}]"), format!("[{set}]")),
             Pattern::Set { set, at_least: Some(least) } => {
                 return self.removal_of_all(set, *least, has_extensions).filter(|_| is_removal);
@@ -142,6 +156,42 @@ impl SedCommand {
             "{{y}}={{x}}; case ${{y}} in *{quoted}*) {{y}}=${{{{y}}%%{pattern}*}}{new}${{{{y}}#*{pattern}}};; esac"
         ))
     }
+}
+
+/// Returns the expansion that removes everything up to the first of a character, or from the last
+/// one.
+fn nearest(pattern: &str, is_extended: bool) -> Option<String> {
+    let at_end = || pattern.strip_suffix("]*$")?.rsplit_once("[^");
+    let at_start = || pattern.strip_prefix('^').unwrap_or(pattern).strip_prefix("[^")?.split_once("]*");
+    let (one, set, is_end) = match at_end() {
+        Some((one, set)) => (one, set, true),
+        None => at_start().map(|(set, one)| (one, set, false))?,
+    };
+    let text = escape_pattern(&literal_of(one, is_extended).filter(|text| text == set && text.chars().count() == 1)?);
+    Some(if is_end { format!("%{text}*") } else { format!("#*{text}") })
+}
+
+/// Returns commands of bash that put groups of a line in its place: `s/.*-\([0-9]*\).*/\1/`, for a
+/// pattern that matches the whole line or nothing.
+fn groups(script: &str, is_extended: bool) -> Option<String> {
+    let parts = script.trim().strip_prefix('s')?;
+    let delimiter = parts.chars().next().filter(|first| "/|,#:;@!%~=_".contains(*first))?;
+    let (pattern, after) = part(&parts[1..], delimiter)?;
+    let (replacement, flags) = part(after, delimiter)?;
+    let expression = extended(&pattern, is_extended)?;
+    let is_whole = (expression.starts_with('^') || expression.starts_with(".*"))
+        && (expression.ends_with('$') || expression.ends_with(".*"));
+    (is_whole && flags.is_empty() && !expression.contains('|')).then_some(())?;
+    let (mut new, mut rest) = (String::new(), &replacement[..]);
+    while let Some((text, after)) = rest.split_once('\\') {
+        let group = after.chars().next().filter(|group| ('1'..='9').contains(group))?;
+        new.extend([text, "${BASH_REMATCH[", &group.to_string(), "]}"]);
+        rest = &after[1..];
+    }
+    let is_plain = |text: &str| text.chars().all(|each| each.is_ascii_alphanumeric() || "_.,:/+-".contains(each));
+    (!new.is_empty() && replacement.split('\\').all(is_plain)).then_some(())?;
+    new.push_str(rest);
+    Some(format!("{{r}}='{expression}'; if [[ {{x}} =~ ${{r}} ]]; then {{y}}={new}; else {{y}}={{x}}; fi"))
 }
 
 /// Returns the text up to a delimiter, and what follows. A delimiter with a backslash belongs to

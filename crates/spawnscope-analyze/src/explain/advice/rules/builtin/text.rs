@@ -5,8 +5,12 @@ use super::call::{
     Call, Exact, ExactFor, Form, Substitute, TEXT_LIMIT, escape_pattern, escape_substitution_pattern, has_only,
     is_literal, is_literal_replacement,
 };
+use crate::explain::advice::phrases::quoted;
+use crate::patterns::expressions::extended;
 use crate::patterns::shells::Dialect;
 
+const OCTAL_LIMIT: &str = "`$(( ))` reads a number with a leading zero as octal, treats other text as a variable name or as 0, and computes with 64-bit integers";
+const ZERO_LIMIT: &str = "expr also exits with status 1 when the result is 0";
 const IFS_LIMIT: &str = "only with the default IFS";
 
 /// Replaces or removes characters.
@@ -133,8 +137,7 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
     let is_option = words.len() == 2 && pattern.starts_with('-');
     let is_known = !is_option && !pattern.contains(['\'', '\n']);
     if is_known && call.is_bash() && matches!(options, "-o" | "-oE" | "-Eo") {
-        let is_extended = options.contains('E') || means_the_same_extended(pattern);
-        return is_extended.then(|| first_match(call, pattern));
+        return Some(first_match(call, &extended(pattern, options.contains('E'))?));
     }
     if !is_quiet || !is_known {
         return None;
@@ -143,8 +146,9 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
     let (test, exact_for, limit) = match (is_fixed, call.has_extensions()) {
         (true, true) => (format!("[[ {{x}} == *'{pattern}'* ]]"), ExactFor::Any, TEXT_LIMIT),
         (true, false) => (format!("case {{x}} in *'{pattern}'*) true;; *) false;; esac"), ExactFor::Any, TEXT_LIMIT),
-        _ if !call.is_bash() || !(options.contains('E') || means_the_same_extended(pattern)) => return None,
+        _ if !call.is_bash() => return None,
         _ => {
+            let pattern = &extended(pattern, options.contains('E'))?;
             let test = match is_plain_regex(pattern) {
                 true => format!("[[ {{x}} =~ {pattern} ]]"),
                 false => format!("{{ {{y}}='{pattern}'; [[ {{x}} =~ ${{y}} ]]; }}"),
@@ -170,12 +174,51 @@ fn is_plain_regex(pattern: &str) -> bool {
     !inside.is_empty() && has_only(inside, "_-.^*+?()|[]/:,@%=")
 }
 
-/// Whether a basic regular expression means the same as an extended one, because it has no
-/// character that is special in only one of the two.
-fn means_the_same_extended(pattern: &str) -> bool {
-    let inner = pattern.strip_prefix('^').unwrap_or(pattern);
-    let inner = inner.strip_suffix('$').unwrap_or(inner);
-    !inner.starts_with('*') && !inner.contains(['\\', '+', '?', '{', '}', '(', ')', '|', '^', '$'])
+/// Replaces an expr that prints a group of a regular expression, or computes with whole numbers.
+pub(super) fn expr(call: &Call) -> Option<Substitute> {
+    if let [_, ":", pattern] = call.words()[..] { matched(call, pattern) } else { arithmetic(call) }
+}
+
+fn arithmetic(call: &Call) -> Option<Substitute> {
+    let (mut before, mut after, mut edit, mut names) = (String::new(), String::new(), String::new(), 'a'..='z');
+    for (number, word) in (1..).zip(call.words()) {
+        match word {
+            "+" | "-" | "/" | "%" => {
+                [&mut before, &mut after, &mut edit].map(|text| text.push_str(&format!(" {word}")))
+            }
+            "*" | "(" | ")" => [(&mut before, "\\"), (&mut after, ""), (&mut edit, "")]
+                .map(|(text, escape)| text.push_str(&format!(" {escape}{word}"))),
+            _ => {
+                word.parse::<i64>().ok()?;
+                let name = names.next()?;
+                [
+                    (&mut before, format!(" \"${name}\"")),
+                    (&mut after, format!(" {name}")),
+                    (&mut edit, format!(" {{#{number}}}")),
+                ]
+                .map(|(text, word)| text.push_str(&word))
+            }
+        };
+    }
+    (call.arguments.len() > 2).then_some(())?;
+    let [after, edit] = [after, edit].map(|text| format!("$(({}))", text.trim().replace("( ", "(").replace(" )", ")")));
+    let limits = vec![OCTAL_LIMIT, ZERO_LIMIT];
+    let exact = Some(Exact { form: Form::Word(edit), exact_for: ExactFor::Integers, limits: limits.clone() });
+    Some(Substitute { exact, ..Substitute::code(format!("$(expr{before})"), after, &limits) })
+}
+
+fn matched(call: &Call, written: &str) -> Option<Substitute> {
+    let pattern = extended(written.strip_prefix('^').unwrap_or(written), false)?;
+    (call.is_bash() && pattern.contains('(') && !pattern.contains('|')).then_some(())?;
+    let template = format!("{{r}}='^{pattern}'; [[ {{1}} =~ ${{r}} ]] && {{y}}=${{BASH_REMATCH[1]}} || ! {{y}}=");
+    let form = Form::Statement(template);
+    let after = form.shown().0.replace("{1}", "$s");
+    let limits = vec!["a text that does not match no longer ends a script with `set -e`"];
+    let exact = Some(Exact { form, exact_for: ExactFor::Any, limits: limits.clone() });
+    // Templates have braces, too.
+    let exact = exact.filter(|_| !pattern.contains(['{', '}']));
+    let before = format!("$(expr \"$s\" : {})", quoted(written));
+    Some(Substitute { sets: Some("y"), exact, ..Substitute::code(before, after, &limits) })
 }
 
 /// Replaces a sequence of numbers that a loop reads.
