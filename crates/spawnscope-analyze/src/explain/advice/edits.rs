@@ -19,11 +19,14 @@ use crate::patterns::programs::has_property;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shell_syntax::{Need, need_of};
 use crate::patterns::shells::{command_of, is_shell};
+use crate::patterns::words::Words;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Language;
 
 /// Functions around a launch whose lines may have to change.
 const MAX_FUNCTIONS: usize = 2;
+/// Programs whose work their neighbour in a pipeline may do.
+const STAGES: Words = Words("cat egrep grep head wc");
 
 /// For the lines and programs of launches: the lines inside of their calls, the number of launches,
 /// and the edits.
@@ -33,7 +36,7 @@ type Rewrites<'g> = BTreeMap<(Key<'g>, &'g [u8]), (Vec<u32>, usize, LibraryRewri
 pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
     let launches = &finding.launches;
     let of_library = library_edits(context, launches, finding.rule == "once");
-    let edits = match finding.changes.first().filter(|_| finding.edits.is_empty()).map(|applied| &applied.change) {
+    let mut edits = match finding.changes.first().filter(|_| finding.edits.is_empty()).map(|applied| &applied.change) {
         Some(Change::NoShell) => joined(of_library, python_edits(context, launches)),
         Some(Change::InProcess | Change::Remove) if !of_library.is_empty() => of_library,
         Some(Change::Direct) => package_edits(context, launches),
@@ -43,8 +46,7 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
             of_make => of_make,
         },
         Some(Change::Remove) if finding.rule == "pipeline" => {
-            let own =
-                context.by_program(launches).into_iter().filter(|(program, _)| matches!(*program, b"cat" | b"wc"));
+            let own = context.by_program(launches).into_iter().filter(|(program, _)| STAGES.contains(program));
             own.flat_map(|(program, own)| shell_edits(context, program, &own, &Form::Feed)).collect()
         }
         // Their fixes are to read none of these files, and to keep a result, or to call the program
@@ -53,6 +55,8 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
         Some(Change::Remove | Change::Builtin) => replaced(context, launches, finding.rule == "once"),
         _ => finding.edits.clone(),
     };
+    // They are for what no other edit can do.
+    edits.sort_by_key(Edit::is_of_stage);
     let executed = launches.iter().filter(|index| !context.launch(**index).execs.is_empty()).count() as u32;
     Finding { line: line_of(context, launches), executed, edits, ..finding }
 }
@@ -129,7 +133,13 @@ fn replaced(context: &RuleContext<'_, '_>, launches: &[u32], is_question: bool) 
                 true => shell_edits(context, program, &own, &Form::Once),
                 false => Vec::new(),
             },
-            _ => in_shell(context, program, &own),
+            _ => {
+                let is_stage = STAGES.contains(program) && program != b"cat";
+                let stages = if is_stage { shell_edits(context, program, &own, &Form::Feed) } else { Vec::new() };
+                // Why these are refused tells nothing about the others.
+                let stages = stages.into_iter().map(|edit| Edit { instead_of: vec![edit.line], ..edit });
+                in_shell(context, program, &own).into_iter().chain(stages).collect()
+            }
         }
     });
     edits.collect()
@@ -185,6 +195,7 @@ pub(super) fn is_stable(context: &RuleContext<'_, '_>, index: u32) -> bool {
             || has_property(launch.command.name, "filter")
             || has_property(launch.command.name, "named-files")
             || context.has_certain_answer(step.index as u32)
+            || context.forest().parent(step.index).is_some_and(|parent| context.has_certain_answer(parent as u32))
     })
 }
 

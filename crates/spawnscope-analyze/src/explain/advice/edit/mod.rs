@@ -170,6 +170,17 @@ impl Edit {
         Edit { file: file.to_vec(), directory, line, instead_of: Vec::new(), launches, rewrite }
     }
 
+    /// Whether one call takes the place of those of a loop, or a neighbour in a pipeline.
+    #[must_use]
+    pub fn is_of_loop(&self) -> bool {
+        matches!(&self.rewrite, Ok(Rewrite::Shell(rewrite, _)) if matches!(rewrite.code.form, Form::Many | Form::Feed))
+    }
+
+    /// Whether a neighbour in a pipeline takes over the work.
+    pub(super) fn is_of_stage(&self) -> bool {
+        matches!(&self.rewrite, Ok(Rewrite::Shell(rewrite, _)) if rewrite.code.form == Form::Feed)
+    }
+
     /// Returns an edit that changes nothing, for tests of how edits are shown.
     #[doc(hidden)]
     #[must_use]

@@ -29,9 +29,6 @@ fn is_line<'t>(script: &Script<'t>, word: &Word<'t>, known: &mut Vec<&'t [u8]>) 
     word.parts.iter().all(|part| match part {
         Part::Literal { text, .. } => !text.contains(&b'\n'),
         Part::Pattern => true,
-        // The path of the script.
-        Part::Variable { name: b"0", .. } => true,
-        Part::Variable { name, .. } if name[0].is_ascii_digit() => is_parameter_line(script, word.range.start, known),
         Part::Variable { name, .. } => is_line_at(script, word, name, known),
         Part::Substitution { node, .. } => prints_one_line(script, *node, known),
         Part::Other { text, .. } => match text.strip_prefix(b"${") {
@@ -48,7 +45,13 @@ fn is_line<'t>(script: &Script<'t>, word: &Word<'t>, known: &mut Vec<&'t [u8]>) 
 }
 
 fn is_line_at<'t>(script: &Script<'t>, word: &Word<'t>, name: &'t [u8], known: &mut Vec<&'t [u8]>) -> bool {
-    is_assigned_before(script, word.range.start, name, known) || is_variable_line(script, name, known)
+    let at = word.range.start;
+    match name {
+        // The path of the script.
+        b"0" => true,
+        [b'1'..=b'9', ..] => is_parameter_line(script, at, known),
+        _ => is_assigned_before(script, at, name, known) || is_variable_line(script, name, known),
+    }
 }
 
 /// Whether the last statement before a position that may set a variable always runs before it, and
@@ -178,7 +181,12 @@ fn prints_one_line<'t>(script: &Script<'t>, substitution: usize, known: &mut Vec
     let mut is_first = true;
     all.iter().all(|simple| {
         let program = simple.words.first().and_then(Word::literal).unwrap_or_default();
-        let has_escape = simple.words.iter().any(|word| script.source(&word.range).contains(&b'\\'));
+        // Before a letter or a digit, it may stand for a newline. In sed, digits are groups.
+        let is_escape =
+            |next: u8| next.is_ascii_alphanumeric() && !(program == b"sed" && (b'1'..=b'9').contains(&next));
+        let escapes =
+            |text: &[u8]| text.windows(2).any(|two| two[0] == b'\\' && (is_escape(two[1]) || two[1] == b'\n'));
+        let has_escape = simple.words.iter().any(|word| escapes(script.source(&word.range)));
         let prints = match std::mem::take(&mut is_first) {
             true if program == b"echo" => simple.words.iter().all(|word| is_line(script, word, known)),
             true if program == b"git" => is_line_of_git(simple),

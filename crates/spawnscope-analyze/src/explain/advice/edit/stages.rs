@@ -6,14 +6,21 @@ use std::ops::Range;
 
 use super::shell::FoundCall;
 use super::{Form, NewCode, Result, ShellRewrite, Splice, inserted, limited, or_refuse, refuse, refuse_if, splice};
-use crate::explain::advice::phrases::{ECHO_LIMIT, name};
+use crate::explain::advice::phrases::{ECHO_LIMIT, name, quoted};
+use crate::model::launch::base_name;
+use crate::patterns::expressions::extended;
 use crate::patterns::programs::has_property;
 use crate::patterns::script::{Part, Simple, Word, names, span};
 use crate::patterns::shells::Dialect;
+use crate::patterns::words::Words;
 
-/// Leaves out the `cat` or `wc` of a pipeline.
+/// Leaves out a program of a pipeline.
 pub(super) fn without_stage(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
-    if call.rewrite.program == b"wc" { without_wc(call) } else { without_cat(call) }
+    match &call.rewrite.program[..] {
+        b"cat" => without_cat(call),
+        b"grep" | b"egrep" => without_grep(call),
+        _ => without_count(call),
+    }
 }
 
 /// `cat "$f" | program` becomes `program <"$f"`.
@@ -35,30 +42,176 @@ fn without_cat(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     ))
 }
 
+/// A grep that prints each line that it finds in its input, or in one file.
+struct Grep<'s> {
+    program: &'s Word<'s>,
+    is_extended: bool,
+    /// Without options that change what it finds.
+    is_plain: bool,
+    pattern: &'s Word<'s>,
+    /// Where it reads from, as it is written. Empty for the pipeline.
+    source: String,
+}
+
+impl<'s> Grep<'s> {
+    /// Reads a command of the pipeline of a call.
+    fn of(call: &FoundCall<'s>, command: usize) -> Option<Grep<'s>> {
+        let script = call.script;
+        // Before `||`, the commands of a function go on after a failure.
+        let is_plain = |each: &usize| script.program(*each).is_some_and(|program| !script.is_function(&program));
+        let simple = script.simple(command).filter(|simple| simple.assignments.is_empty())?;
+        let [program, words @ ..] = &simple.words[..] else { return None };
+        let name = program.literal().filter(|_| call.pipeline.iter().all(is_plain))?;
+        let count = words.iter().take_while(|word| word.literal().is_some_and(|word| selects_lines(&word))).count();
+        let options: Vec<u8> = words[..count].iter().filter_map(Word::literal).collect::<Vec<_>>().concat();
+        let (pattern, files) = words[count..].split_first().filter(|(pattern, _)| is_pattern(call, pattern))?;
+        let source = match (files, &simple.redirections[..]) {
+            ([], []) if call.pipeline[0] != command => String::new(),
+            ([], [from]) if from.operator == b"<" => format!(" <{}", call.quoted_source(&from.target).ok()?),
+            ([file], []) if command == call.command || is_pattern(call, file) => {
+                format!(" <{}", call.quoted_source(file).ok()?)
+            }
+            _ => return None,
+        };
+        let is_extended = name == b"egrep" || options.contains(&b'E');
+        let has_no_others = options.iter().all(|each| b"-E".contains(each));
+        let is_other = |name: &[u8]| !matches!(name, b"grep" | b"egrep" | b"fgrep");
+        (!is_other(&name)).then_some(Grep {
+            program,
+            is_extended,
+            is_plain: has_no_others && name != b"fgrep",
+            pattern,
+            source,
+        })
+    }
+}
+
 /// `$(... | grep x | wc -l)` becomes `$(... | grep -c x || :)`: wc succeeds if grep finds nothing.
-fn without_wc(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
+/// `... | grep x | head -n 1` becomes `... | grep -m 1 x`.
+fn without_count(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     let script = call.script;
-    const OTHER: &str = "wc does not count what one grep prints into `$( )`";
-    let ([.., before, last], Some(_)) = (&call.pipeline[..], call.substitution) else { return refuse(OTHER) };
-    let is_of_wc = *last == call.command && call.simple.redirections.is_empty() && call.simple.words.len() == 2;
-    // Before `||`, the commands of a function go on after a failure.
-    let is_plain = |each: &usize| script.program(*each).is_some_and(|program| !script.is_function(&program));
-    let grep = script.simple(*before).filter(|_| is_of_wc && call.pipeline.iter().all(is_plain));
-    let grep = or_refuse(grep, OTHER)?;
-    let [program, options @ .., pattern] = &grep.words[..] else { return refuse(OTHER) };
-    let reads_input = call.pipeline[0] != *before || grep.redirections.iter().any(|each| each.operator == b"<");
-    refuse_if(!options.iter().all(selects_lines) || !is_pattern(call, pattern) || !reads_input, OTHER)?;
-    let if_none = if names(script.text, b"pipefail") { "" } else { " || :" };
-    let ends = script.end(*before)..script.end(*last);
-    let splices = vec![inserted(program.range.end, " -c"), splice(ends, if_none)];
-    Ok(limited(splices, &["if grep fails, the number is missing instead of 0"]))
+    let other = || format!("{} does not end what one grep prints into `$( )`", call.program());
+    let words = call.simple.literals().filter(|_| call.simple.redirections.is_empty()).unwrap_or_default();
+    let words: Vec<String> = words.iter().map(|word| name(word)).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let option = match &words[..] {
+        ["wc", "-l"] => Some(" -c".to_owned()),
+        ["head", "-n", count] => lines(count),
+        ["head", count] => lines(count.strip_prefix("-n").or_else(|| count.strip_prefix('-')).unwrap_or_default()),
+        _ => None,
+    };
+    let option = or_refuse(option, other())?;
+    let at = call.pipeline.iter().position(|each| *each == call.command).filter(|at| *at > 0);
+    let before = call.pipeline[or_refuse(at, other())? - 1];
+    let grep = or_refuse(Grep::of(call, before), other())?;
+    let is_last = call.pipeline.last() == Some(&call.command);
+    refuse_if(is_last && call.substitution.is_none(), other())?;
+    let if_none = if !is_last || names(script.text, b"pipefail") { "" } else { " || :" };
+    let ends = script.end(before)..script.end(call.command);
+    let splices = vec![inserted(grep.program.range.end, option), splice(ends, if_none)];
+    let limit: &[&str] = if words[0] == "wc" { &["if grep fails, the number is missing instead of 0"] } else { &[] };
+    Ok(limited(splices, limit))
+}
+
+/// Returns the option of grep for a number of lines.
+fn lines(count: &str) -> Option<String> {
+    count.parse::<u32>().is_ok_and(|count| count > 0).then(|| format!(" -m {count}"))
+}
+
+/// `grep x "$f" | awk '{print $2}'` becomes `awk '/x/{print $2}' <"$f"`, and `grep ^x= "$f" | cut
+/// -d= -f2` an awk, too.
+fn without_grep(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
+    const OTHER: &str = "no awk or cut of a field reads what grep finds";
+    let script = call.script;
+    let at = call.pipeline.iter().position(|each| *each == call.command).unwrap_or_default();
+    let next = call.pipeline.get(at + 1).copied();
+    let (Some(grep), Some(next)) = (Grep::of(call, call.command), next) else { return refuse(OTHER) };
+    let simple = or_refuse(script.simple(next).filter(|simple| simple.is_bare()), OTHER)?;
+    let is_literal = grep.pattern.literal().is_some();
+    let is_known = |pattern: &[u8]| {
+        in_awk(&name(pattern), grep.is_extended).is_some_and(|of_awk| is_literal || of_awk.as_bytes() == pattern)
+    };
+    let of_calls = |arguments: &Vec<Vec<u8>>| arguments.iter().any(|word| grep.pattern.can_be(word) && is_known(word));
+    // With pipefail, it matters whether grep finds anything.
+    let is_other = !grep.is_plain
+        || call.rewrite.has_errors
+        || names(script.text, b"pipefail")
+        || !call.rewrite.calls.iter().all(of_calls);
+    refuse_if(is_other, "awk may find other lines than grep")?;
+    let pattern = or_refuse(pattern_of_awk(grep.pattern, grep.is_extended), "awk may find other lines than grep")?;
+    let program = or_refuse(in_one_awk(simple, &pattern), OTHER)?;
+    let around = [splice(script.start(call.command)..script.start(next), ""), inserted(script.end(next), grep.source)];
+    let splices = around.into_iter().chain([program]).collect();
+    Ok(limited(splices, &["if the file is missing, the program is not started, and fails"]))
+}
+
+/// Returns an awk that does for the lines that match what an awk or cut does for all lines.
+fn in_one_awk(simple: &Simple<'_>, pattern: &str) -> Option<Splice> {
+    const AWKS: Words = Words("awk gawk mawk");
+    let words: Vec<String> = simple.literals()?.iter().map(|word| name(word)).collect();
+    match &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["cut", options @ ..] => {
+            let (delimiter, field) = field_of_cut(&options.concat())?;
+            // cut prints a line without the delimiter as a whole.
+            (pattern.contains(&delimiter) && !pattern.contains('|')).then_some(())?;
+            let code = with_pattern(pattern, &format!("{{print ${field}}}"));
+            Some(splice(span(&simple.words), format!("awk -F{} {code}", quoted(&delimiter))))
+        }
+        [program, .., code] if AWKS.contains(base_name(program.as_bytes())) && is_block(code) => {
+            Some(splice(simple.words.last()?.range.clone(), with_pattern(pattern, code)))
+        }
+        _ => None,
+    }
+}
+
+/// Returns a pattern of grep as one of every awk. `None` if they might match other lines.
+fn in_awk(pattern: &str, is_extended: bool) -> Option<String> {
+    let expression = extended(pattern, is_extended)?;
+    let rest = expression.replace("\\.", "").replace(".*", "");
+    let is_plain = |each: char| each.is_ascii_alphanumeric() || "_-:=,@%# ^$/|()\"<>".contains(each);
+    (!rest.is_empty() && rest.chars().all(is_plain)).then(|| expression.replace('/', "\\/"))
+}
+
+/// Returns the pattern of a grep for awk, with its variables.
+fn pattern_of_awk(pattern: &Word<'_>, is_extended: bool) -> Option<String> {
+    if let Some(literal) = pattern.literal() {
+        return in_awk(&name(&literal), is_extended);
+    }
+    let ([before, after], variable) = pattern.around_variable()?;
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-:=, ^$".contains(byte);
+    before
+        .iter()
+        .chain(&after)
+        .all(is_plain)
+        .then(|| format!("{}${{{}}}{}", name(&before), name(variable), name(&after)))
+}
+
+/// Returns a program of awk that does something for the lines that match.
+fn with_pattern(pattern: &str, block: &str) -> String {
+    if pattern.contains("${") { format!("\"/{pattern}/\"'{block}'") } else { format!("'/{pattern}/{block}'") }
+}
+
+/// Whether a program of awk is one block that does not depend on the number of the line.
+fn is_block(code: &str) -> bool {
+    let inside = code.trim().strip_prefix('{').and_then(|code| code.strip_suffix('}'));
+    inside.is_some_and(|inside| {
+        !inside.contains(['{', '}', '\'']) && !inside.contains("NR") && !inside.contains("getline")
+    })
+}
+
+/// Returns the delimiter and the field that cut prints.
+fn field_of_cut(options: &str) -> Option<(String, u32)> {
+    let (delimiter, field) = match options.strip_prefix("-d") {
+        Some(rest) => rest.split_once("-f")?,
+        None => options.strip_prefix("-f")?.split_once("-d").map(|(field, delimiter)| (delimiter, field))?,
+    };
+    let is_known = delimiter.len() == 1 && ":=,@%#/".contains(delimiter);
+    Some((delimiter.to_owned(), field.parse().ok().filter(|_| is_known)?))
 }
 
 /// Whether a word is options with which grep still prints each line once.
-fn selects_lines(word: &Word<'_>) -> bool {
-    word.literal().is_some_and(|word| {
-        word.starts_with(b"-") && word.len() > 1 && word[1..].iter().all(|each| b"EFPivwx".contains(each))
-    })
+fn selects_lines(word: &[u8]) -> bool {
+    word.starts_with(b"-") && word.len() > 1 && word[1..].iter().all(|each| b"EFPivwx".contains(each))
 }
 
 /// Whether a word is one text, and not an option.
@@ -119,9 +272,9 @@ pub(super) fn last_stage(call: &FoundCall<'_>) -> Option<Splice> {
     let (first, &[.., before, last]) = (*call.pipeline.first()?, &call.pipeline[..]) else { return None };
     let holder = script.parent(call.substitution?)?;
     let (variable, value) = script.assigned(holder)?;
-    let is_whole = value.substitution() == call.substitution;
+    let has_no_others = value.substitution() == call.substitution;
     let is_text = before == first && call.fed.is_some();
-    let is_filter = is_whole && !is_text && last == call.command && call.rewrite.code.form.has_input();
+    let is_filter = has_no_others && !is_text && last == call.command && call.rewrite.code.form.has_input();
     (is_filter && script.statement(holder).is_some()).then_some(())?;
     let variable = name(variable);
     let stages = name(script.source(&(script.start(first)..script.end(before))));

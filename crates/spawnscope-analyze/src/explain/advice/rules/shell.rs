@@ -170,14 +170,18 @@ fn replacement_of(context: &RuleContext<'_, '_>, first: usize, second: usize) ->
     let (writer_words, reader_words) = (words(writer), words(reader));
     let counts_lines = reader_words == (vec![b"-l"], 0);
     let has_no_options = writer_words.0.is_empty();
+    let is_plain = writer_words.0.iter().all(|option| *option == b"-E");
     let needless = match (writer.program_name(), reader.program_name()) {
         (b"cat", reader) if has_no_options && writer_words.1 == 1 && reads_input(reader, &reader_words) => {
             ("cat", true)
         }
         (writer, b"wc") if GREPS.contains(&writer) && counts_lines && has_no_options => ("wc", false),
+        (writer, b"head") if GREPS.contains(&writer) && has_no_options && reads_input(b"head", &reader_words) => {
+            ("head", false)
+        }
         // With -f, -k or -n, `sort -u` drops lines with equal keys, and uniq only equal lines.
         (b"sort", b"uniq") if has_no_options && reader_words == (Vec::new(), 0) => ("uniq", false),
-        (writer, b"awk" | b"mawk" | b"gawk") if GREPS.contains(&writer) && has_no_options => ("grep", true),
+        (writer, b"awk" | b"mawk" | b"gawk" | b"cut") if GREPS.contains(&writer) && is_plain => ("grep", true),
         _ => return None,
     };
     overlap(forest, first, second).then_some(needless)
@@ -263,13 +267,15 @@ fn general(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<String> {
     let line = |index: &u32| {
         let functions = || functions(context, *index).map(str::to_owned);
         let own = builtin::code_for(context, *index).or_else(functions)?;
-        Some(format!("  {}: {own}", name(context.launch(*index).command.name)))
+        let line = format!("  {}: {own}", name(context.launch(*index).command.name));
+        // Of code that differs in numbers only, one is enough.
+        Some((line.replace(|each: char| each.is_ascii_digit(), ""), line))
     };
-    let lines: BTreeSet<String> = match reverses_twice(context, all) {
-        true => ["  $(echo \"$x\" | rev | cut -d. -f1 | rev)  ->  ${x##*.}".to_owned()].into(),
+    let lines: BTreeMap<String, String> = match reverses_twice(context, all) {
+        true => [(String::new(), "  $(echo \"$x\" | rev | cut -d. -f1 | rev)  ->  ${x##*.}".to_owned())].into(),
         false => all.iter().filter_map(line).collect(),
     };
-    ["do the work of the line without launches:".to_owned()].into_iter().chain(lines).collect()
+    ["do the work of the line without launches:".to_owned()].into_iter().chain(lines.into_values()).collect()
 }
 
 fn whole_line(context: &RuleContext<'_, '_>, all: Vec<u32>) -> Option<Finding> {

@@ -74,12 +74,58 @@ fn grep_counts_itself() {
     count(&line("cat x.c | sort | grep \"n$p\""), "| grep -c \"n$p\" || :)");
     count(&line("grep -F of <x.c"), "n=$(grep -c -F of <x.c || :)");
     count(&format!("set -o pipefail 2>/dev/null || :\n{}", line("ls | grep x")), "n=$(ls | grep -c x)");
-    for other in [
-        "grep x x.c", "ls | grep -o x", "ls | grep $p", "ls | grep -e x", "f | grep x", "ls | grep x y",
-        "{ ls; } | grep x",
-    ] {
+    count(&line("grep x x.c"), "n=$(grep -c x x.c || :)");
+    for other in ["grep x $p", "ls | grep -o x", "ls | grep $p", "ls | grep -e x", "f | grep x", "{ ls; } | grep x"] {
         let script = format!("f() {{ ls; }}\n{}", line(other));
         Calls::of("wc", &[&["-l"]], Form::Feed).edit(3, &script).expect_err(other);
+    }
+}
+
+#[test]
+fn grep_stops_itself() {
+    let head = |script: &str, expected: &str| check(BOTH, "head", &["-n", "1"], Form::Feed, script, expected);
+    let line = |call: &str| format!("for p in a with none; do\n  n=$({call})\n  echo \"$n\"\ndone\n");
+    head(&line("ls | grep \"$p\" | head -n 1"), "n=$(ls | grep -m 1 \"$p\" || :)");
+    head(&line("grep of x.c | head -n 1 | tr o O"), "n=$(grep -m 1 of x.c | tr o O)");
+    let calls = Calls::of("head", &[&["-n", "1"]], Form::Feed);
+    for other in ["ls | grep -c x | head -n 1", "ls | head -n 1", "grep x ./* | head -n 1", "ls | grep x | head -c1"] {
+        calls.edit(2, &line(other)).expect_err(other);
+    }
+    calls.edit(1, "ls | grep x | head -n 1\n").unwrap_err();
+    for recorded in [&["-c1"][..], &["-n", "-1"], &["-n", "0"]] {
+        let script = format!("n=$(ls | grep x | head {})\n", recorded.join(" "));
+        Calls::of("head", &[recorded], Form::Feed).edit(1, &script).expect_err(&script);
+    }
+}
+
+#[test]
+fn awk_finds_lines_itself() {
+    let make = "printf 'a=1=x\\nb=2\\n=3 @A@\\nab=4\\n/d b.c/=x\\n' >x.c\n";
+    let grep = |recorded: &[&str], call: &str, expected: &str| {
+        let script = format!("{make}for k in b; do\n  n=$({call})\n  echo \"$n\"\ndone\n");
+        check(BOTH, "grep", recorded, Form::Feed, &script, expected);
+    };
+    grep(&["^b=", "x.c"], "grep '^b=' x.c | cut -d= -f2", "n=$(awk -F= '/^b=/{print $2}' <x.c)");
+    grep(&["^b=", "x.c"], "grep \"^$k=\" x.c | cut -f 2 -d '='", "awk -F= \"/^${k}=/\"'{print $2}' <x.c)");
+    grep(&["b"], "cat x.c | grep b | awk -F= '{ print $1, $2 }'", "cat x.c | awk -F= '/b/{ print $1, $2 }'");
+    grep(&["-E", "b|A", "x.c"], "grep -E 'b|A' x.c | awk '{print $2}' | sort", "awk '/b|A/{print $2}' <x.c | sort)");
+    grep(&["/d b\\.", "x.c"], "grep '/d b\\.' x.c | awk '{print $1}'", "awk '/\\/d b\\./{print $1}' <x.c");
+    let script = format!("AWK=/usr/bin/awk\n{make}n=$(grep b x.c | $AWK '{{print $1}}')\necho \"$n\"\n");
+    check(BOTH, "grep", &["b", "x.c"], Form::Feed, &script, "n=$($AWK '/b/{print $1}' <x.c)");
+    for (recorded, other) in [
+        (&["b", "x.c"][..], "grep b x.c | cut -d= -f2"),
+        (&["-E", "^b=|d", "x.c"], "grep -E '^b=|d' x.c | cut -d= -f2"),
+        (&["^b=", "x.c"], "grep ^b= x.c | cut -d= -f2-"),
+        (&["-v", "b", "x.c"], "grep -v b x.c | awk '{print $2}'"),
+        (&["-i", "b", "x.c"], "grep -i b x.c | awk '{print $2}'"),
+        (&["b", "x.c"], "grep b x.c | awk 'NR==1{print $2}'"),
+        (&["b.", "x.c"], "grep b. x.c | awk '{print $2}'"),
+        (&["b", "x.c"], "grep b x.c | awk '{print NR, $2}'"),
+        (&["b", "x.c"], "set -o pipefail; grep b x.c | awk '{print $2}'"),
+        (&["b+"], "ls | grep \"$k\" | awk '{print $2}'"),
+    ] {
+        let calls = Calls::of("grep", &[recorded], Form::Feed);
+        calls.edit(1, &format!("n=$({other})\n")).expect_err(other);
     }
 }
 
