@@ -73,7 +73,10 @@ impl SourceFiles {
         };
         report.advices.worth.iter_mut().for_each(|advice| sources.check(advice));
         report.advices.settle();
-        for advice in &mut report.advices.worth {
+        // What copies other commands of a loop comes last, so that it copies what became of them.
+        let mut in_order: Vec<&mut Advice> = report.advices.worth.iter_mut().collect();
+        in_order.sort_by_key(|advice| advice.finding.edits.iter().all(Edit::is_of_loop));
+        for advice in in_order {
             sources.apply_first_fix(advice);
             let line = advice.finding.line.as_ref().and_then(|line| sources.line(line));
             advice.line = line.unwrap_or_default();

@@ -5,7 +5,7 @@
 
 use super::around::{first_of_list, is_certain};
 use super::shell::{FoundCall, unused_variable};
-use super::{Result, Splice, line_end, or_refuse, refuse_if, splice};
+use super::{Result, Splice, line_end, line_start, or_refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{Together, joins};
 use crate::patterns::programs::has_property;
@@ -21,7 +21,7 @@ pub(super) fn adjacent(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     const ALONE: &str = "the call is not in a loop over words or lines, nor beside others like it";
     let own = or_refuse(first_of_list(script, call.command), ALONE)?;
     let is_like = |one: &&Simple<'_>, next: &&Simple<'_>| merged(script, &[one, next], call).is_some();
-    let run = run_around(script, own, |list| statement(script, list, call), is_like);
+    let run = run_around(script, own, |list| statement(script, list, call), is_like, |_| false);
     let run = or_refuse(run.filter(|run| run.len() > 1), ALONE)?;
     let calls: Vec<&Simple<'_>> = run.iter().map(|(_, call)| *call).collect();
     let text = or_refuse(merged(script, &calls, call), ALONE)?;
@@ -109,15 +109,16 @@ pub(super) fn is_one_substitution(script: &[u8]) -> bool {
 }
 
 /// Returns the adjacent statements around one of them that `of` knows, and of which each is like
-/// the next.
+/// the next. Others may be skipped.
 fn run_around<T: Copy>(
     script: &Script<'_>,
     own: usize,
     of: impl Fn(usize) -> Option<T>,
     is_like: impl Fn(&T, &T) -> bool,
+    is_skipped: impl Fn(usize) -> bool,
 ) -> Option<Vec<(usize, T)>> {
     let parent = script.parent(own);
-    let siblings = (0..script.len()).filter(|list| script.parent(*list) == parent);
+    let siblings = (0..script.len()).filter(|list| script.parent(*list) == parent && !is_skipped(*list));
     let statements: Vec<Option<(usize, T)>> = siblings.map(|list| Some((list, of(list)?))).collect();
     let mut runs =
         statements.chunk_by(|one, next| matches!((one, next), (Some((_, one)), Some((_, next))) if is_like(one, next)));
@@ -144,7 +145,8 @@ pub(super) fn together(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     let own = call.substitution.and_then(|substitution| first_of_list(script, script.parent(substitution)?));
     let own = or_refuse(own, "the result is not assigned to a variable")?;
     let asked = |list| asked(script, list, &call.rewrite.program);
-    let run = run_around(script, own, asked, |one, next| are_alike(script, one, next));
+    let is_skipped = |list| computed(script, list).is_some();
+    let run = run_around(script, own, asked, |one, next| are_alike(script, one, next), is_skipped);
     let run = or_refuse(run, "the call is not a statement that assigns its result")?;
     let run: Vec<&Asked<'_>> = run.iter().map(|(_, asked)| asked).collect();
     let position = or_refuse(differing(script, &run), "no other statement beside it asks about the same")?;
@@ -162,7 +164,39 @@ pub(super) fn together(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     // A here-document begins on the next line.
     refuse_if(way != Together::Jq && !is_end, "the line goes on after the answer")?;
     let text = assignments(way, &command, &variables(&run), &answers);
-    Ok(vec![splice(script.start(first.list)..last, text)])
+    let between = or_refuse(between(script, &run), "a statement between them uses or changes the same variables")?;
+    Ok(vec![splice(script.start(first.list)..last, [text.into_bytes(), between].concat())])
+}
+
+/// Returns the variable that a statement sets without launching anything.
+fn computed<'t>(script: &Script<'t>, list: usize) -> Option<&'t [u8]> {
+    let (variable, value) = script.assigned(script.command_of(list)?)?;
+    let source = script.source(&value.range);
+    let sets_others = [&b"="[..], b"++", b"--"].iter().any(|operator| contains(source, operator));
+    let launches = value.parts.iter().any(|part| matches!(part, Part::Substitution { .. }));
+    (!sets_others && !launches).then_some(variable)
+}
+
+/// Returns the lines between several calls. `None` if they depend on when these are made.
+fn between(script: &Script<'_>, run: &[&Asked<'_>]) -> Option<Vec<u8>> {
+    let (first, last) = (run.first()?.list, run.last()?.list);
+    for list in (first + 1..last).filter(|list| script.parent(*list) == script.parent(first)) {
+        let variable = if run.iter().any(|asked| asked.list == list) { continue } else { computed(script, list)? };
+        let is_free = |asked: &&Asked<'_>| {
+            let uses_answer = asked.list > list && names(script.code(list), asked.variable);
+            !uses_answer && !names(script.code(asked.list), variable)
+        };
+        run.iter().all(is_free).then_some(())?;
+    }
+    let (mut lines, mut at) = (Vec::new(), script.end(first));
+    for asked in &run[1..] {
+        let line = line_start(script.text, script.start(asked.list));
+        if let Some(between) = script.text.get(at..line.saturating_sub(1)).filter(|between| !between.is_empty()) {
+            (between[0] == b'\n').then(|| lines.extend(between))?;
+        }
+        at = script.end(asked.list);
+    }
+    Some(lines)
 }
 
 /// Returns the code that sets variables to the answers of a command. With `set -e`, a failure still

@@ -466,6 +466,18 @@ fn a_question_that_fails_still_ends_the_script() {
     }
     let formats = "for f in %n; do\n  a=$(date -d @0 \"+$f\")\n  b=$(date -d @0 +%Y)\ndone\n";
     Calls::of("date", &[&["-d", "@0", "+%m"]], Form::Together).edit(2, formats).unwrap_err();
+    let between = "t=@0; for i in 1 2; do\n  a=$(date -u -d $t +%Y)\n  # a number\n  n=$((a + i))\n  b=$(date -u -d $t +%m)\n  echo \"$a $b $n\"\ndone\n";
+    check(
+        BOTH,
+        "date",
+        &["-u", "-d", "@0", "+%Y"],
+        Form::Together,
+        between,
+        "\nEND\n  # a number\n  n=$((a + i))\n  echo",
+    );
+    let calls = Calls::of("date", &[&["-u", "-d", "@0", "+%Y"]], Form::Together);
+    let edit = |other: &str| calls.edit(2, &between.replace("n=$((a + i))", other));
+    ["n=$b", "t=@9", "n=$((i++))", "n=$(echo 1)", "n=1; m=2"].iter().for_each(|other| assert!(edit(other).is_err()));
     let beside = "a=$(date -u -d @0 +%Y)\nb=$(date -u -d @0 +%m)\nc=$(date -u -d @1 -R)\necho $a $b $c\n";
     check(BOTH, "date", &["-u", "-d", "@0", "+%Y"], Form::Together, beside, "\nc=$(date");
 }
