@@ -42,6 +42,7 @@ pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
         || subcommand_of(exec).is_some_and(|subcommand| is_question(program, subcommand))
         || is_about_itself(exec)
         || program == b"date" && names_instant(exec)
+        || has_property(program, "compiler") && compiles_nothing(exec)
         || arguments.any(|argument| argument.starts_with(b"-print-") || argument == b"--print");
     if is_same {
         return Some(Answer::Same);
@@ -70,6 +71,16 @@ pub(crate) fn reads_repository(exec: &Exec<'_>) -> bool {
         b"describe" | b"symbolic-ref" => true,
         _ => GIT_READS.contains(subcommand),
     }
+}
+
+/// Whether a compiler only tells whether it knows its options: `cc -Wall -S -o /dev/null -xc
+/// /dev/null`.
+fn compiles_nothing(exec: &Exec<'_>) -> bool {
+    let words: Vec<&[u8]> = exec.arguments().skip(1).collect();
+    let is_null = |word: &&[u8]| *word == b"/dev/null";
+    let has_output = words.windows(2).any(|two| two[0] == b"-o" && is_null(&two[1]));
+    let is_file = |word: &&[u8]| !word.starts_with(b"-") && word.iter().any(|byte| b"./".contains(byte));
+    has_output && words.last().is_some_and(is_null) && words.iter().filter(|word| is_file(word)).all(is_null)
 }
 
 /// Whether date formats an instant that its arguments name completely, such as `-d @0` or `-d

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use crate::explain::advice::context::RuleContext;
-use crate::explain::advice::edit::{Edit, EditedLine};
+use crate::explain::advice::edit::{Edit, EditedLine, add_included};
 use crate::explain::advice::finding::{Finding, OneCall};
 use crate::explain::advice::owner::{ForeignCode, Owner};
 use crate::explain::advice::phrases::name;
@@ -68,12 +68,13 @@ impl Advice {
     }
 
     /// Takes back what the advice says about one call in place of several, if the file of one of
-    /// its edits shows that this is wrong.
+    /// its edits shows that this is wrong. Adds the edits of the files that a file includes.
     pub fn object(&mut self, text_of: &mut dyn FnMut(&Edit) -> Option<Vec<u8>>) {
         let Finding { one_call, edits, .. } = &self.finding;
         let one_call = one_call.unwrap_or(OneCall::Inputs);
         let reason = edits.iter().find_map(|edit| text_of(edit).and_then(|text| edit.objection(&text, one_call)));
         reason.iter().for_each(|reason| self.finding.object(reason));
+        add_included(&mut self.finding.edits, text_of);
         self.alternatives.iter_mut().for_each(|other| other.object(text_of));
     }
 

@@ -1,5 +1,6 @@
 //! Edits of makefiles: a variable that is defined with `=` as the output of a command becomes one
-//! that is evaluated once, with `:=`.
+//! that is evaluated once, with `:=`, also one of a makefile that another one includes, or one that
+//! calls a function of the makefile.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -9,7 +10,7 @@ use crate::explain::advice::phrases::{EVALUATED_LIMIT, name};
 use crate::patterns::words::{Words, fits};
 
 const FUNCTIONS: Words = Words(
-    "abspath addprefix addsuffix basename dir filter filter-out findstring firstword foreach if join lastword notdir or patsubst realpath
+    "abspath addprefix addsuffix basename call dir filter filter-out findstring firstword foreach if join lastword notdir or patsubst realpath
      shell sort strip subst",
 );
 
@@ -37,17 +38,32 @@ struct Definition<'t> {
 }
 
 impl MakeRewrite {
+    /// Returns the rewrites of the makefiles that a makefile includes, with their names.
+    pub(super) fn included(&self, makefile: &[u8]) -> Vec<(Vec<u8>, IncludedRewrite)> {
+        let mut found = Vec::new();
+        let mut at = 0;
+        for line in makefile.split_inclusive(|byte| *byte == b'\n') {
+            let [before, after] = [&makefile[..at], &makefile[at + line.len()..]].map(<[u8]>::to_vec);
+            at += line.len();
+            let name = line.strip_prefix(b"include ").map_or(&b""[..], <[u8]>::trim_ascii);
+            if !name.is_empty() && name.iter().all(|byte| is_name_byte(*byte) || *byte == b'/') {
+                found.push((name.to_vec(), IncludedRewrite { rewrite: self.clone(), before, after }));
+            }
+        }
+        found
+    }
+
     pub(super) fn splices(&self, text: &[u8]) -> Result<Vec<Splice>> {
         let (mut splices, replaced) = make_functions::splices(&self.commands, text);
         let all = definitions(text);
         let mut refusal = None;
         for definition in all.iter().filter(|each| matches!(each.operator, b"=" | b"?=")) {
-            let commands = self.commands.difference(&replaced).filter(|command| definition.evaluates(command));
+            let commands = self.commands.difference(&replaced).filter(|command| definition.evaluates(command, &all));
             let texts: Vec<&[u8]> = commands.map(Vec::as_slice).chain([definition.value]).collect();
             if texts.len() == 1 {
                 continue;
             }
-            let checked = self.check_commands(definition).and_then(|()| check(text, &all, definition));
+            let checked = self.check_commands(definition, &all).and_then(|()| check(text, &all, definition));
             match checked.and_then(|()| check_files(text, &name(definition.name), &texts)) {
                 Ok(()) => splices.extend(limited(splices_of(definition), &[EVALUATED_LIMIT])),
                 Err(other) => refusal = Some(other),
@@ -62,15 +78,35 @@ impl MakeRewrite {
     }
 
     /// Checks that a definition always runs the same command, which always prints the same.
-    fn check_commands(&self, definition: &Definition<'_>) -> Result<()> {
+    fn check_commands(&self, definition: &Definition<'_>, all: &[Definition<'_>]) -> Result<()> {
         let own = name(definition.name);
-        let mut all = self.commands.iter().filter(|command| definition.evaluates(command));
-        let unstable = all.clone().find(|command| self.unstable.contains(*command));
+        let commands = self.commands.iter().filter(|command| definition.evaluates(command, all));
+        let unstable = commands.clone().find(|command| self.unstable.contains(*command));
         refuse_for(unstable.map(|command| format!("`{own}`: {} may print something else each time", name(command))))?;
-        // A value with a loop runs several commands wherever it is used.
-        let is_constant = expansions(definition.value).all(|expansion| expansion.name == b"shell");
-        let is_fixed = is_constant || bound_in(definition.value).next().is_some();
-        refuse_if(all.nth(1).is_some() && !is_fixed, format!("`{own}` depends on where it is used"))
+        // A value with a loop, or with several calls, runs several commands wherever it is used.
+        let is_fixed = bound_in(definition.value).next().is_some() || commands.count() <= definition.codes(all).len();
+        refuse_if(!is_fixed, format!("`{own}` depends on where it is used"))
+    }
+}
+
+/// How to rewrite a makefile that another one includes, with the text around it there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IncludedRewrite {
+    rewrite: MakeRewrite,
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+impl IncludedRewrite {
+    pub(super) fn splices(&self, text: &[u8]) -> Result<Vec<Splice>> {
+        let own = self.before.len()..self.before.len() + text.len();
+        let all = self.rewrite.splices(&[&self.before, text, &self.after].concat())?;
+        let all = all.into_iter().filter(|each| own.start <= each.range.start && each.range.end <= own.end);
+        let splices: Vec<Splice> = all
+            .map(|each| Splice { range: each.range.start - own.start..each.range.end - own.start, ..each })
+            .collect();
+        refuse_if(splices.is_empty(), "the makefile defines no variable as the output of these commands")?;
+        Ok(splices)
     }
 }
 
@@ -128,11 +164,25 @@ fn definition(text: &[u8], start: usize, end: usize) -> Option<Definition<'_>> {
     (is_name && is_plain).then_some(definition)
 }
 
-impl Definition<'_> {
-    /// Whether the value contains `$(shell command)`.
-    fn evaluates(&self, command: &[u8]) -> bool {
-        shell_calls(self.value).any(|(_, code)| can_be(code, command))
+impl<'t> Definition<'t> {
+    /// Whether the value contains `$(shell command)`, or calls a function that does.
+    fn evaluates(&self, command: &[u8], all: &[Definition<'t>]) -> bool {
+        self.codes(all).iter().any(|code| can_be(code, command))
     }
+
+    /// Returns the commands of each `$(shell COMMAND)` in the value and in the functions that it
+    /// calls.
+    fn codes(&self, all: &[Definition<'t>]) -> Vec<&'t [u8]> {
+        let called = called_in(self.value).filter_map(|function| all.iter().find(|each| each.name == function));
+        let called = called.flat_map(|function| shell_calls(function.value));
+        shell_calls(self.value).chain(called).map(|(_, code)| code).collect()
+    }
+}
+
+/// Returns the functions that a value calls: `$(call NAME,ARGUMENT)`.
+fn called_in(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let calls = expansions(value).filter(|expansion| expansion.name == b"call");
+    calls.filter_map(|expansion| Some(expansion.after.split(|byte| b",)}".contains(byte)).next()?.trim_ascii()))
 }
 
 /// What make expands, such as `$(NAME)`, `$(shell COMMAND)` or `$@`.
@@ -223,8 +273,17 @@ fn plain(text: &[u8]) -> Vec<u8> {
 /// Checks that the value is the same when it is evaluated where it is defined.
 fn check(makefile: &[u8], all: &[Definition<'_>], definition: &Definition<'_>) -> Result<()> {
     let own = name(definition.name);
-    for Expansion { open, name: used, .. } in expansions(definition.value) {
-        let is_of_place = !matches!(open, b'(' | b'{') || matches!(used, b"call" | b"eval");
+    let mut functions = Vec::new();
+    for called in called_in(definition.value) {
+        let function = all.iter().find(|each| each.name == called && each.start < definition.start);
+        let value =
+            function.filter(|function| called_in(function.value).next().is_none()).map(|function| function.value);
+        functions.extend(expansions(value.unwrap_or(b"$(eval)")));
+    }
+    // The parameters of a function are in its calls.
+    functions.retain(|each| !each.name.iter().all(u8::is_ascii_digit) || each.name.is_empty());
+    for Expansion { open, name: used, .. } in expansions(definition.value).chain(functions) {
+        let is_of_place = !matches!(open, b'(' | b'{') || used == b"eval";
         // The parameters of functions are numbers.
         let is_parameter = used.iter().all(u8::is_ascii_digit);
         refuse_if(is_of_place || is_parameter, format!("`{own}` depends on where it is used"))?;
@@ -348,6 +407,47 @@ mod tests {
             looped.replace("$(foreach m,$(M),$(shell cat $(m)))", "$(shell cat $(M))"),
         ] {
             assert!(of(&refused).is_err(), "{refused}");
+        }
+    }
+
+    /// make itself must expand both makefiles to the same text.
+    #[test]
+    fn an_included_makefile_and_a_function_are_evaluated_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &[u8]| std::fs::write(directory.path().join(file), text).unwrap();
+        let run = || {
+            let mut make = std::process::Command::new("make");
+            make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
+            String::from_utf8(make.current_dir(directory.path()).output().unwrap().stdout).unwrap()
+        };
+        let main = "X = 1\ninclude flags.mk\nall: ; @echo $(FLAGS) $(FLAGS) $(V)\n";
+        let flags = "opt = $(shell if test $(1) = a; then echo $(1); else echo $(2); fi)\nFLAGS = -O $(call opt,a,) $(call opt,b,-c)\nV = $(shell cat V)\n";
+        [("V", "2\n"), ("Makefile", main), ("flags.mk", flags)]
+            .iter()
+            .for_each(|(file, text)| write(file, text.as_bytes()));
+        let before = run();
+        assert_eq!(before, "-O a -c -O a -c 2\n");
+        let of = |main: &str, flags: &str| {
+            let test = |a: &str, b: &str| format!("if test {a} = a; then echo {a}; else echo {b}; fi");
+            let commands = [test("a", ""), test("b", "-c"), "cat V".to_owned()].map(String::into_bytes).into();
+            let all = MakeRewrite { commands, ..MakeRewrite::default() }.included(main.as_bytes());
+            let (file, rewrite) = all.into_iter().next()?;
+            assert_eq!(file, b"flags.mk");
+            Some(String::from_utf8(spliced(flags.as_bytes(), &rewrite.splices(flags.as_bytes()).ok()?)).unwrap())
+        };
+        let edited = of(main, flags).unwrap();
+        assert_eq!(edited, flags.replace("FLAGS =", "FLAGS :=").replace("V =", "V :="));
+        write("flags.mk", edited.as_bytes());
+        assert_eq!(run(), before);
+        let of_flags = flags.replace("V = $(shell cat V)\n", "");
+        for (main, flags) in [
+            (main.replace("include ", "-include "), flags.to_owned()),
+            (main.replace("all:", "FLAGS += -g\nall:"), of_flags.clone()),
+            (main.to_owned(), of_flags.replace("b,-c", "$@,-c")),
+            (main.to_owned(), of_flags.replace("b,-c", "b,$(LATER)") + "LATER = x\n"),
+            (main.replace("all:", "LATER = x\nall:"), of_flags.replace("echo $(2)", "echo $(LATER)")),
+        ] {
+            assert_eq!(of(&main, &flags), None, "{main}{flags}");
         }
     }
 

@@ -76,6 +76,8 @@ pub(super) enum Rewrite {
     Shell(ShellRewrite, Host),
     /// Variables of a makefile.
     Make(MakeRewrite),
+    /// Variables of a makefile that another one includes.
+    Included(makefile::IncludedRewrite),
     /// A recipe that makes the directory of its target.
     Directory,
     /// Scripts of a `package.json`.
@@ -170,6 +172,13 @@ impl Edit {
         Edit { file: file.to_vec(), directory, line, instead_of: Vec::new(), launches, rewrite }
     }
 
+    /// Returns the same edits for the makefiles that this one includes.
+    fn included(&self, text: &[u8]) -> Vec<Edit> {
+        let Ok(Rewrite::Make(rewrite)) = &self.rewrite else { return Vec::new() };
+        let edit = |(file, rewrite)| Edit { file, rewrite: Ok(Rewrite::Included(rewrite)), ..self.clone() };
+        rewrite.included(text).into_iter().map(edit).collect()
+    }
+
     /// Whether one call takes the place of those of a loop, or a neighbour in a pipeline.
     #[must_use]
     pub fn is_of_loop(&self) -> bool {
@@ -219,12 +228,25 @@ impl Edit {
             Rewrite::Shell(rewrite, Host::Recipe) => embedded::in_recipe(rewrite, text, self.line)?,
             Rewrite::Shell(rewrite, Host::Package(command)) => embedded::in_package(rewrite, command, text)?,
             Rewrite::Make(rewrite) => rewrite.splices(text)?,
+            Rewrite::Included(rewrite) => rewrite.splices(text)?,
             Rewrite::Directory => directories::splices(text, self.line)?,
             Rewrite::Package(rewrite) => rewrite.splices(text)?,
             Rewrite::Python(commands) => python::without_shell(commands, text, self.line)?,
             Rewrite::Library(rewrite) => rewrite.splices(text, self.line)?,
         };
         in_order(splices)
+    }
+}
+
+/// Adds the edits of the makefiles that the files of edits include. One that changes nothing itself
+/// is left out then.
+pub(super) fn add_included(edits: &mut Vec<Edit>, text_of: &mut dyn FnMut(&Edit) -> Option<Vec<u8>>) {
+    for edit in std::mem::take(edits) {
+        let text = text_of(&edit).unwrap_or_default();
+        let can_apply = |other: &Edit| text_of(other).is_some_and(|text| other.splices(&text).is_ok());
+        let included: Vec<Edit> = edit.included(&text).into_iter().filter(can_apply).collect();
+        let is_needed = included.is_empty() || edit.splices(&text).is_ok();
+        edits.extend(is_needed.then_some(edit).into_iter().chain(included));
     }
 }
 
