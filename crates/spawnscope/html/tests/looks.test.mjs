@@ -21,7 +21,7 @@ const VIEWS = [
 
 for (const view of VIEWS) {
   test(`${view.name}: the timeline looks like the expected screenshot`, () =>
-    open(`${unpack}#from=100000000&to=300000000&q=dirname`, view, async (page) => {
+    open(`${unpack}#from=20000000&to=60000000&q=dirname`, view, async (page) => {
       compare(`timeline-${view.name}`, await page.locator("#lanes").screenshot());
       // The height of what is above it decides where in a pixel the bar begins.
       await page.evaluate(() => { for (const above of document.querySelectorAll("header, #advice, #timeline")) above.hidden = true; });

@@ -42,10 +42,10 @@ test("wheel, keys and buttons zoom and move, and 0 shows everything", () =>
   }));
 
 test("a drag moves the view and does not select", () =>
-  open(`${unpack}#from=100000000&to=200000000`, {}, async (page) => {
+  open(`${unpack}#from=20000000&to=60000000`, {}, async (page) => {
     await drag(page, 600, 300);
     const moved = await fragment(page);
-    assert.ok(Number(moved.get("from")) > 100e6, moved.toString());
+    assert.ok(Number(moved.get("from")) > 20e6, moved.toString());
     assert.equal(moved.get("launch"), null);
   }));
 
