@@ -131,9 +131,7 @@ impl Tracing {
                 return true;
             }
             _ => {
-                if let Some(setup) = self.processes.process(thread.launch).and_then(|process| process.setup.as_mut()) {
-                    setup.on_entry(tid, number, &arguments);
-                }
+                self.note_call(tid, thread.launch, number, &arguments);
                 return false;
             }
         };

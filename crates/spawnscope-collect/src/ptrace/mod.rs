@@ -6,6 +6,7 @@ pub(crate) mod blocked;
 mod calls;
 mod counters;
 mod creations;
+mod filters;
 mod first_stop;
 mod idle;
 mod image;

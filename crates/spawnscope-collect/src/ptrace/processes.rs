@@ -5,6 +5,7 @@ use spawnscope_system::ids::IdMap;
 use spawnscope_system::ptrace::unblocking::BlockedSignals;
 use spawnscope_system::ptrace::{CallStop, EntryDetour};
 
+use super::filters;
 use super::first_stop::FirstStop;
 use super::idle::Pipes;
 use super::lines::{Program, Shell};
@@ -57,6 +58,8 @@ pub(super) struct Process {
     pub(super) shares_memory: bool,
     /// How children of the process stop before their exec.
     pub(super) execs: ExecStops,
+    /// Whether the process has a seccomp filter that the recorder does not have, or may set one.
+    pub(super) is_filtered: bool,
     /// Whether the process's program executes another one, so that its system calls are traced once
     /// it has begun.
     pub(super) is_executor: bool,
@@ -95,6 +98,12 @@ impl Process {
         (self.is_native, self.is_in_call) = (is_native, false);
         self.program =
             entry_point.map_or(Program::Other, |entry_point| Program::Unexamined { entry_point, file: None });
+        let may_be_new = self.is_filtered || self.creator.is_none();
+        self.is_filtered = may_be_new && filters::has_own(self.pid);
+        if self.is_filtered {
+            // Lines of some shells need instructions of ours.
+            self.program = Program::Other;
+        }
         self.shell = Shell::default();
     }
 

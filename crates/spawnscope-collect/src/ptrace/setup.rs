@@ -15,6 +15,7 @@ use spawnscope_system::ptrace::unblocking::{
 };
 use spawnscope_system::ptrace::{CallInfo, CallStop, DetouredCall, ExecDetour, ExecFacts, ExecPoint};
 
+use super::filters;
 use super::image::MAX_PATH;
 use super::processes::Thread;
 use super::tracing::Tracing;
@@ -130,6 +131,10 @@ impl Setup {
         }
     }
 
+    fn trace_calls(&mut self) {
+        self.unblocking = Unblocking::Past;
+    }
+
     /// Whether the process stops at its system calls.
     pub(super) fn has_traced_calls(&self) -> bool {
         !self.awaits_unblocking() && !self.is_detoured()
@@ -243,12 +248,7 @@ impl Tracing {
         let process = self.processes.process(launch)?;
         let (shares_memory, has_copy) = (process.shares_memory, process.execs.installed().is_some());
         let creator = process.creator.filter(|_| process.setup.is_some())?;
-        let creator_execs = &mut self.processes.process(creator)?.execs;
-        if matches!(creator_execs, ExecStops::Unknown) {
-            let detour = ExecDetour::prepare(pid, &self.exec_points);
-            *creator_execs = detour.map_or(ExecStops::Sought, ExecStops::new);
-        }
-        let ExecStops::Detour { detour, is_installed } = *creator_execs else {
+        let ExecStops::Detour { detour, is_installed } = self.exec_stops_of_children(pid, creator)? else {
             return None;
         };
         // Otherwise the process would not stop in the detour, because it blocks the signal until
@@ -272,8 +272,42 @@ impl Tracing {
         Some(())
     }
 
+    /// Returns how the children of a process stop. `child`: the first of them, if it has none yet.
+    fn exec_stops_of_children(&mut self, child: Pid, creator: LaunchId) -> Option<ExecStops> {
+        let process = self.processes.process(creator)?;
+        if matches!(process.execs, ExecStops::Unknown) {
+            process.is_filtered |= !process.program.sets_no_filter() && filters::has_own(process.pid);
+            let detour = ExecDetour::prepare(child, &self.exec_points).filter(|_| !process.is_filtered);
+            process.execs = match detour {
+                _ if process.is_filtered => ExecStops::Calls(None),
+                detour => detour.map_or(ExecStops::Sought, ExecStops::new),
+            };
+        }
+        let (execs, is_filtered) = (process.execs, process.is_filtered);
+        let child = self.processes.process_of(child)?;
+        child.is_filtered |= is_filtered;
+        (!child.is_filtered).then_some(execs)
+    }
+
+    /// Notes a call before the exec. If a process may set a filter after it, the process stops at
+    /// its system calls, because those of a detour may then not be allowed.
+    pub(super) fn note_call(&mut self, tid: Pid, launch: LaunchId, number: libc::c_long, arguments: &[u64; 6]) {
+        let expects_filter = filters::may_follow(number, arguments);
+        if expects_filter {
+            self.remove_detour(tid);
+        }
+        let Some(process) = self.processes.process(launch) else { return };
+        if expects_filter {
+            (process.is_filtered, process.execs) = (true, ExecStops::Calls(None));
+            process.setup.iter_mut().for_each(Setup::trace_calls);
+        }
+        if let Some(setup) = &mut process.setup {
+            setup.on_entry(tid, number, arguments);
+        }
+    }
+
     /// Removes the detours from a stopped thread's memory, because the thread will be traced no
-    /// longer.
+    /// longer, or by its system calls.
     pub(super) fn remove_detour(&mut self, tid: Pid) {
         let Some(process) = self.processes.process_of(tid) else {
             return;

@@ -189,7 +189,9 @@ impl Tracing {
             return;
         };
         let process = self.processes.process(thread.launch);
-        let is_executor = process.is_some_and(|process| process.is_executor) || programs::is_executor(&program);
+        let [is_executor, is_filtered] =
+            process.map(|process| [process.is_executor, process.is_filtered]).unwrap_or_default();
+        let is_executor = is_executor || programs::is_executor(&program);
         if let Some(process) = self.processes.process(thread.launch) {
             process.begun = Some((returned, return_cpu));
         }
@@ -197,9 +199,10 @@ impl Tracing {
             self.note_pipes(pid, thread.launch);
         }
         let stops = is_executor || self.replaced.contains(&program) || self.launchers.is_enabled;
+        let entry_of = |image: &Image| image.entry.filter(|_| !is_filtered);
         let loaded = match image {
             Some(image) if !image.has_loader => Loaded::default(),
-            Some(image) => match image.entry.map(|entry| EntryDetour::install(pid, entry, stops)) {
+            Some(image) => match entry_of(image).map(|entry| EntryDetour::install(pid, entry, stops)) {
                 Some(Ok(detour)) => {
                     let loading = Loading { program, detour, returned, return_cpu };
                     if let Some(process) = self.processes.process(thread.launch) {

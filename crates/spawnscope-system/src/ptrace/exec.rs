@@ -3,7 +3,8 @@
 //! signal that is ignored by default (`entry::SIGNAL`), call execve, and send the signal again if
 //! it returns, which means that it has failed. A tracer sees the signals, with the call in the
 //! registers; without a tracer, they have no effect. ptrace gets a detour, too, because a child may
-//! ask to be traced before its exec.
+//! ask to be traced before its exec, and prctl, because a child may ask for no new privileges and
+//! then set a seccomp filter, which may forbid the calls of a detour.
 //!
 //! In the GNU C library, whose children have enough stack, a detour of execve also collects facts
 //! about the exec (`facts`). If there is no file of this name, as in most directories of PATH, the
@@ -30,10 +31,12 @@ use crate::{memory, procfs};
 use spawnscope_data::event::{Nanos, Pid};
 
 const WORD_BYTES: usize = size_of::<u64>();
-/// The calls that get a detour: execve and ptrace.
-const NUMBERS: [u8; 2] = [libc::SYS_execve as u8, libc::SYS_ptrace as u8];
-const MAX_CALLS: usize = 2;
-const DETOUR_BYTES: usize = 264;
+/// The calls that get a detour.
+const NUMBERS: [u8; 3] = [libc::SYS_execve as u8, libc::SYS_ptrace as u8, libc::SYS_prctl as u8];
+const MAX_CALLS: usize = 4;
+/// Room for a detour of execve, and of another call.
+const EXEC_BYTES: usize = 264;
+const OTHER_BYTES: usize = 88;
 /// Number of bytes of the stack that are searched for the caller of a function that makes system
 /// calls.
 const MAX_FRAMES_BYTES: usize = 1024;
@@ -43,7 +46,7 @@ const FUNCTION_BYTES: u64 = 1 << 13;
 /// call of the function that needs it.
 const MAX_LOAD_TO_RETURN: usize = 16;
 /// Bytes at the end of the code that must be zero, which means that they are unused.
-pub(super) const UNUSED_BYTES: usize = MAX_CALLS * DETOUR_BYTES + 16;
+pub(super) const UNUSED_BYTES: usize = 2 * EXEC_BYTES + 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecPoint {
@@ -95,7 +98,7 @@ impl ExecPoint {
 
     /// Finds the calls if the execve ends at the instruction `next`.
     fn ending_at(process: Pid, next: u64) -> Option<ExecPoint> {
-        let [exec, _] = NUMBERS.map(call_of);
+        let exec = call_of(NUMBERS[0]);
         let address = next.checked_sub(exec.len() as u64)?;
         let mapping = code_of(process).into_iter().find(|mapping| mapping.range.contains(&address))?;
         let code = memory::read(process, mapping.range.start, usize::try_from(mapping.length()).ok()?);
@@ -146,9 +149,9 @@ impl ExecDetour {
         if memory::read(process, unused, UNUSED_BYTES) != [0; UNUSED_BYTES] {
             return None;
         }
-        let mut detours = [None; MAX_CALLS];
-        for (index, (detour, (offset, number))) in detours.iter_mut().zip(&point.calls).enumerate() {
-            let start = mapping.range.end - ((index + 1) * DETOUR_BYTES) as u64;
+        let (mut detours, mut start) = ([None; MAX_CALLS], mapping.range.end);
+        for (detour, (offset, number)) in detours.iter_mut().zip(&point.calls) {
+            start = start.checked_sub(bytes_of(*number) as u64).filter(|start| *start >= unused)?;
             let call = mapping.range.start + offset - mapping.offset;
             *detour = Some(CallDetour::prepare(process, call, *number, point, start)?);
         }
@@ -244,6 +247,11 @@ impl CallDetour {
     }
 }
 
+/// Returns the room for the detour of a call.
+fn bytes_of(number: u8) -> usize {
+    if libc::c_long::from(number) == libc::SYS_execve { EXEC_BYTES } else { OTHER_BYTES }
+}
+
 pub(super) struct Mapping {
     pub(super) range: Range<u64>,
     offset: u64,
@@ -336,12 +344,12 @@ impl CallDetour {
     /// preserves. During the signals, r8 and r9 are the first arguments, and r10 is the result. The
     /// 128 bytes below the stack pointer may be in use. A tracer of its own would see the second
     /// signal of a ptrace, so there is none.
-    fn code(&self) -> Option<[u8; DETOUR_BYTES]> {
+    fn code(&self) -> Option<Vec<u8>> {
         let mut code = if self.is_ahead { self.code_ahead() } else { self.code_around() };
         let length = if self.is_ahead { load_of(self.number).len() } else { call_of(self.number).len() };
         code.extend(jump(self.start + code.len() as u64, self.call + length as u64)?);
-        code.resize(DETOUR_BYTES, 0);
-        code.try_into().ok()
+        code.resize(bytes_of(self.number), 0);
+        Some(code)
     }
 
     /// Returns the instructions up to the jump back if the call follows it.
@@ -367,7 +375,12 @@ impl CallDetour {
         let is_exec = libc::c_long::from(self.number) == libc::SYS_execve;
         let collects_facts = self.facts_bytes() > 0;
         let facts = if collects_facts { facts::code(SEND.len()) } else { Vec::new() };
-        let mut code = [&before[..], &facts, &SEND, &restored, &call_of(self.number)].concat();
+        let mut code = [&before[..], &facts, &SEND, &restored].concat();
+        if !is_exec {
+            // Further arguments: mov r8, [rsp + 16]; mov r9, [rsp + 8]
+            code.extend([0x4c, 0x8b, 0x44, 0x24, 16, 0x4c, 0x8b, 0x4c, 0x24, 8]);
+        }
+        code.extend(call_of(self.number));
         if is_exec {
             code.extend([0x49, 0x89, 0xc2]); // mov r10, rax
             code.extend(SEND);
@@ -436,7 +449,7 @@ impl CallDetour {
     /// Returns the instructions of the detour, which preserve the registers that a system call
     /// preserves. During the signals, x9 and x10 are the first arguments, and x11 is the result. A
     /// tracer of its own would see the second signal of a ptrace, so there is none.
-    fn code(&self) -> Option<[u8; DETOUR_BYTES]> {
+    fn code(&self) -> Option<Vec<u8>> {
         const SYSTEM_CALL: u32 = 0xd400_0001; // svc 0
         // tkill(gettid(), SIGNAL)
         let send = [movz(8, 178), SYSTEM_CALL, movz(1, u32::from(SIGNAL)), movz(8, 130), SYSTEM_CALL];
@@ -458,7 +471,7 @@ impl CallDetour {
         instructions.extend([0xf940_0beb, 0xa8c2_2be9]); // ldr x11, [sp, 16]; ldp x9, x10, [sp], 32
         let mut code: Vec<u8> = instructions.into_iter().flat_map(u32::to_le_bytes).collect();
         code.extend(jump(self.start + code.len() as u64, self.call + 8)?);
-        code.resize(DETOUR_BYTES, 0);
-        code.try_into().ok()
+        code.resize(bytes_of(self.number), 0);
+        Some(code)
     }
 }

@@ -189,3 +189,65 @@ open('t.out', 'w').write('done')
 ";
     assert_builds_the_same(&[("t.py", script)], &["/usr/bin/python3", "-S", "t.py"]);
 }
+
+/// A seccomp filter may kill a process for a call that its program never makes, in a child before
+/// its exec, or in all children of a process. The calls are those of the recorder's instructions.
+#[apply(live_test)]
+#[needs(Cc)]
+fn steps_that_may_not_make_the_recorders_calls_are_the_same() {
+    let program = "\
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void forbid(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_gettid, 4, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tkill, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clock_gettime, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getcwd, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    };
+    struct sock_fprog all = {.len = sizeof filter / sizeof *filter, .filter = filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all))
+        _exit(9);
+}
+int main(int count, char **arguments)
+{
+    int is_in_child = count < 2, status;
+    if (!is_in_child)
+        forbid();
+    for (int child = 0; child < 4; child++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            if (is_in_child)
+                forbid();
+            execl(\"/no/such/file\", \"true\", (char *)0);
+            execl(\"/bin/true\", \"true\", (char *)0);
+            _exit(8);
+        }
+        waitpid(pid, &status, 0);
+        printf(\"%x\\n\", status);
+    }
+}
+";
+    let makefile = "\
+all: child.out self.out
+child.out: filters
+\t@./filters > $@
+self.out: filters
+\t@./filters self > $@
+filters: filters.c
+\t@cc -o $@ $<
+";
+    let files = [("filters.c", program), ("Makefile", makefile)];
+    let record = assert_builds_the_same(&files, &["make", "--no-print-directory"]);
+    let all = launches(&record.file());
+    assert_eq!(all.all(|launch| launch.command() == "true" && launch.exit_code() == Some(0)).len(), 8);
+}

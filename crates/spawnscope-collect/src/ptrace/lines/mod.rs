@@ -95,6 +95,13 @@ impl Program {
         }
     }
 
+    /// Whether the program is known to be one that sets no seccomp filter.
+    pub(super) fn sets_no_filter(&self) -> bool {
+        use Layout::{Bash, Dash, Make, Zsh};
+        let Program::Interpreter(running) = self else { return false };
+        matches!(running.interpreter.layout, Bash(_) | Dash(_) | Make(_) | Zsh(_))
+    }
+
     /// Prepares a stopped shell so that the shells that it forks can stop when they begin their
     /// first command (`Shell::await_command`).
     pub(super) fn prepare_forks(&mut self, process: Pid) {

@@ -1,0 +1,35 @@
+//! Which processes have a seccomp filter that the recorder does not have. Such a filter may kill a
+//! process for a system call that its program never makes, and instructions of ours make some. So
+//! they must not run where a filter is, or may be set. A filter holds for all descendants, too.
+//!
+//! Reading whether a process has one takes as long as a short wait, so it is read only where one
+//! may be new: where a child has asked for no new privileges, which is the condition for a filter,
+//! where a program executes another one in its place, and where a program launches that is neither
+//! a shell nor make.
+
+use std::sync::LazyLock;
+
+use spawnscope_data::event::Pid;
+use spawnscope_system::procfs;
+
+/// The mode, and the number of filters, which kernels before Linux 5.9 do not show.
+type Filters = [Option<String>; 2];
+
+/// Whether a filter may be set by this call, or after it.
+pub(super) fn may_follow(number: libc::c_long, arguments: &[u64; 6]) -> bool {
+    let is_option = |option: libc::c_int| arguments[0] == option as u64;
+    number == libc::SYS_seccomp
+        || number == libc::SYS_prctl && (is_option(libc::PR_SET_NO_NEW_PRIVS) || is_option(libc::PR_SET_SECCOMP))
+}
+
+/// Whether a process has other filters than the recorder.
+pub(super) fn has_own(process: Pid) -> bool {
+    static RECORDERS: LazyLock<Option<Filters>> = LazyLock::new(|| filters_of(Pid(std::process::id().cast_signed())));
+    filters_of(process) != *RECORDERS
+}
+
+fn filters_of(process: Pid) -> Option<Filters> {
+    let status = procfs::contents(process, "status").ok()?;
+    let status = String::from_utf8_lossy(&status);
+    Some(["Seccomp", "Seccomp_filters"].map(|name| procfs::field(&status, name).map(str::to_owned)))
+}
