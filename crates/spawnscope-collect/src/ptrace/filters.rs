@@ -2,9 +2,9 @@
 //! process for a system call that its program never makes, and instructions of ours make some. So
 //! they must not run where a filter is, or may be set. A filter holds for all descendants, too.
 //!
-//! Reading whether a process has one takes as long as a short wait, so it is read only where one
-//! may be new: where a child has asked for no new privileges, which is the condition for a filter,
-//! where a program executes another one in its place, and where a program launches that is neither
+//! Reading /proc/PID/status at each launch would be slow. So it is read only where a filter may be
+//! new: after a child has asked for no new privileges, which an ordinary user must do first; when a
+//! program executes another one in its place; and at the first launch of a program that is neither
 //! a shell nor make.
 
 use std::sync::LazyLock;
@@ -17,7 +17,8 @@ type Filters = [Option<String>; 2];
 
 /// Whether a filter may be set by this call, or after it.
 pub(super) fn may_follow(number: libc::c_long, arguments: &[u64; 6]) -> bool {
-    let is_option = |option: libc::c_int| arguments[0] == option as u64;
+    // The upper half of the register does not belong to the option.
+    let is_option = |option: libc::c_int| arguments[0] as libc::c_int == option;
     number == libc::SYS_seccomp
         || number == libc::SYS_prctl && (is_option(libc::PR_SET_NO_NEW_PRIVS) || is_option(libc::PR_SET_SECCOMP))
 }

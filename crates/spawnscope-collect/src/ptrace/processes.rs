@@ -36,7 +36,7 @@ pub(super) struct Process {
     pub(super) created: Option<(Nanos, Launched)>,
     /// The process's first stop, until its second stop.
     pub(super) first_stop: Option<FirstStop>,
-    /// The pipes behind its standard input and output when it executed its program.
+    /// The pipes behind its standard input, output and error when it executed its program.
     pub(super) pipes: Option<Pipes>,
     /// When the process was created or has executed its program, and its CPU time at that moment.
     pub(super) begun: Option<(Nanos, Nanos)>,

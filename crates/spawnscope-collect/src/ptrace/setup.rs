@@ -131,10 +131,6 @@ impl Setup {
         }
     }
 
-    fn trace_calls(&mut self) {
-        self.unblocking = Unblocking::Past;
-    }
-
     /// Whether the process stops at its system calls.
     pub(super) fn has_traced_calls(&self) -> bool {
         !self.awaits_unblocking() && !self.is_detoured()
@@ -272,15 +268,15 @@ impl Tracing {
         Some(())
     }
 
-    /// Returns how the children of a process stop. `child`: the first of them, if it has none yet.
+    /// Returns how a new child stops before its exec, which is decided at the first child of a
+    /// process. `None` if the child has a filter.
     fn exec_stops_of_children(&mut self, child: Pid, creator: LaunchId) -> Option<ExecStops> {
         let process = self.processes.process(creator)?;
         if matches!(process.execs, ExecStops::Unknown) {
             process.is_filtered |= !process.program.sets_no_filter() && filters::has_own(process.pid);
-            let detour = ExecDetour::prepare(child, &self.exec_points).filter(|_| !process.is_filtered);
-            process.execs = match detour {
-                _ if process.is_filtered => ExecStops::Calls(None),
-                detour => detour.map_or(ExecStops::Sought, ExecStops::new),
+            process.execs = match process.is_filtered {
+                true => ExecStops::Calls(None),
+                false => ExecDetour::prepare(child, &self.exec_points).map_or(ExecStops::Sought, ExecStops::new),
             };
         }
         let (execs, is_filtered) = (process.execs, process.is_filtered);
@@ -299,9 +295,11 @@ impl Tracing {
         let Some(process) = self.processes.process(launch) else { return };
         if expects_filter {
             (process.is_filtered, process.execs) = (true, ExecStops::Calls(None));
-            process.setup.iter_mut().for_each(Setup::trace_calls);
         }
         if let Some(setup) = &mut process.setup {
+            if expects_filter {
+                setup.unblocking = Unblocking::Past;
+            }
             setup.on_entry(tid, number, arguments);
         }
     }

@@ -115,8 +115,8 @@ impl Tracing {
         self.note_pipes(pid, launch);
     }
 
-    /// Reads the pipes of a process that has just executed a program, unless they are known. Its
-    /// loader takes longer, and the program may close them.
+    /// Reads the pipes of a process that has just executed a program, unless they are known. The
+    /// program may close them, but its loader takes longer than this.
     fn note_pipes(&mut self, pid: Pid, launch: LaunchId) {
         if let Some(process) = self.processes.process(launch) {
             process.pipes.get_or_insert_with(|| Pipes::of(pid));
