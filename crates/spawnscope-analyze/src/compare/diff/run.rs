@@ -23,8 +23,8 @@ pub struct Key {
     pub parent: Vec<u8>,
 }
 
-/// A call site without the directory of the sources, so that two checkouts have the same call
-/// sites, and without that of files elsewhere.
+/// A call site that is the same in another checkout: its file is named from the directory where the
+/// command ran.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ScriptLine {
     /// The path of the file in the directory where the command ran, or the base name of a file
@@ -66,7 +66,7 @@ impl Ord for FilePath {
 }
 
 impl ScriptLine {
-    /// `directory` is that where the command ran.
+    /// `directory`: where the command ran.
     pub fn of(call_site: &CallSite, directory: Option<&[u8]>) -> ScriptLine {
         ScriptLine {
             file: match &call_site.file {

@@ -1,6 +1,6 @@
 //! Edits of makefiles: a variable that is defined with `=` as the output of a command becomes one
-//! that is evaluated once, with `:=`, also one of a makefile that another one includes, or one that
-//! calls a function of the makefile.
+//! that is evaluated once, with `:=`. The variable may be in an included makefile, and may call a
+//! function of the makefile.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -118,8 +118,8 @@ fn lines(count: &str) -> Option<String> {
     count.parse::<u32>().is_ok_and(|count| count > 0).then(|| format!(" -m {count}"))
 }
 
-/// `grep x "$f" | awk '{print $2}'` becomes `awk '/x/{print $2}' <"$f"`, and `grep ^x= "$f" | cut
-/// -d= -f2` an awk, too.
+/// `grep x "$f" | awk '{print $2}'` becomes `awk '/x/{print $2}' <"$f"`. So does a grep before a
+/// cut of one field.
 fn without_grep(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     const OTHER: &str = "no awk or cut of a field reads what grep finds";
     let script = call.script;
