@@ -307,7 +307,13 @@ pub(super) fn site(callers: &CallerCounts) -> Option<String> {
 fn foreign_note(foreign: &ForeignCode) -> String {
     let file = text::escape(&foreign.file);
     match foreign.owner {
-        Owner::Generated => format!("{file} is generated: an edit is lost when the file is generated again"),
+        Owner::Generated => {
+            let kept = match base_name(&foreign.file) {
+                b"configure" => "; with -C, it keeps its answers in config.cache for the next run",
+                _ => "",
+            };
+            format!("{file} is generated: an edit is lost when the file is generated again{kept}")
+        }
         Owner::Input => format!("{file} only executes these commands: whoever gives them can change them"),
         Owner::ThirdParty | Owner::User => {
             format!("{file} is not yours: an update would overwrite an edit; report this to its developers")
