@@ -11,6 +11,7 @@ mod advice_interpreters;
 mod advice_loops;
 mod advice_machine;
 mod advice_make;
+mod advice_nested;
 mod advice_off_path;
 mod advice_parents;
 mod advice_recipes;

@@ -7,6 +7,7 @@
 
 mod cures;
 mod grouping;
+mod repeated;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,6 +68,9 @@ pub(crate) struct Answer {
     pub(super) cures: Vec<Finding>,
     /// Removes the site's launches, which shows how much of the wall depends on them.
     removal: AppliedChange,
+    /// Time on the critical path that belongs to one of the launches only. A launch that takes the
+    /// place of all of them needs it, too.
+    unrepeated: Nanos,
 }
 
 impl Answer {
@@ -99,7 +103,7 @@ impl Answer {
             let is_own = cure.changes.iter().all(|change| change.launches == self.removal.launches);
             let limit = if is_own && expected <= most { limit.min(most) } else { limit };
             let saving = match cure.is_open {
-                true => [saving[0], saving[1], high.max(dependent)].map(|time| time.min(limit)),
+                true => [saving[0], saving[1], high.max(dependent.since(self.unrepeated))].map(|time| time.min(limit)),
                 false => within_spent(context, &cure.changes, saving),
             };
             // A fix may also do the work of other launches.
@@ -151,7 +155,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Answer> {
     let answers = found.into_iter().map(|(site, mut cures)| {
         cures.iter_mut().for_each(|cure| include_shells(context, cure));
         let removal = AppliedChange { change: Change::Remove, launches: outermost(context, &site.launches) };
-        Answer { cures, removal }
+        Answer { cures, removal, unrepeated: site.critical.since(repeated::of(context, &site)) }
     });
     answers.collect()
 }
@@ -311,14 +315,17 @@ fn is_consequence(context: &RuleContext<'_, '_>, around: &Site<'_>, site: &Site<
     if cures::resident::FrontEnd::of(context, around).is_some() {
         return true;
     }
-    // A single launch, such as that of cmake by a build script, is no loop.
+    // Neither a single launch, such as that of cmake by a build script, nor steps of one work are a
+    // loop.
     let is_wrapper = is_shell(around.program) || has_property(around.program, "launcher");
     // A line with a loop is a script of its own.
     let has_few = site.launches.len() <= 2 * around.launches.len();
     around.launches.len() > 1
         && (is_same_function_of_make(context, around)
             || has_few && cures::are_lines_of_a_language(context, around) && !has_property(site.program, "library")
-            || !is_wrapper && foreign_code(context, &site.launches).is_some())
+            || !is_wrapper
+                && foreign_code(context, &site.launches).is_some()
+                && repeated::of(context, around).0 as f64 >= MAJORITY * around.critical.0 as f64)
 }
 
 /// Whether make read the output of the same few commands again and again, whose first answers it

@@ -1,0 +1,54 @@
+//! Advice on launches that launch others: what each of them does alone is no repetition.
+
+use spawnscope_data::event::{Language, LaunchId, LeftCpu, Nanos, TaskId};
+use spawnscope_data::rows::{SliceRow, WakerRow};
+
+use crate::builder::Spans;
+use crate::serial::{Serial, WAIT4, advices};
+use crate::slices::{created, ended, slice};
+
+/// Fewer launches than any rule requires.
+const COUNT: u64 = 4;
+const INNER: Spans = Spans { run: 80_000_000, ..Spans::USUAL };
+
+/// Adds a launch that waits for one of its own, which it requests at a line of `script`.
+fn launch_around(serial: &mut Serial, argv: &[&str], inner: &[&str], script: &str, line: u32) -> LaunchId {
+    let spans = INNER;
+    let lost = spans.total();
+    let outer = serial.launch_without_cpu(&Spans::USUAL, Some((argv[0], argv)), lost, LeftCpu::Interruptible);
+    let begins = serial.builder.row(outer).exit.unwrap().0 - lost;
+    let child = serial.builder.launch(outer, begins, &spans, Some((inner[0], inner)));
+    let row = serial.builder.row(child);
+    row.parent_task = Some(TaskId(outer.0));
+    let [born, zombie] = [row.created, row.zombie].map(|at| at.unwrap().0);
+    serial.slices.extend([created(child.0, born, spans.queue), ended(child.0, born + spans.queue, zombie)]);
+    let is_wait = |slice: &&mut SliceRow| slice.task == TaskId(outer.0) && slice.reason == LeftCpu::Interruptible;
+    let wait = serial.slices.iter_mut().find(is_wait).unwrap();
+    let on = wait.off.0 - wait.on_span.unwrap().0;
+    let waker = Some(WakerRow::Task(TaskId(child.0)));
+    *wait = slice(outer.0, on, born, [zombie - born, spans.reap], WAIT4, waker);
+    let line = serial.builder.line(Language::Bash, script, line, "");
+    serial.builder.set_call_chain(child, &[line]);
+    outer
+}
+
+/// The upper end of what one launch in place of several saves, if each launches the program that
+/// `inner` names.
+fn most_saved(inner: impl Fn(u64) -> String) -> Nanos {
+    let mut serial = Serial::new();
+    for number in 0..COUNT {
+        let argument = format!("s{number}");
+        launch_around(&mut serial, &["/opt/steps", &argument], &[&inner(number)], "steps", 7);
+    }
+    let found = advices(&serial.finish());
+    let of_steps = found.worth.iter().filter(|advice| advice.finding.title.contains("steps"));
+    of_steps.map(|advice| advice.saving[2]).max().unwrap_or_default()
+}
+
+#[test]
+fn what_each_launch_does_alone_is_not_saved_by_one_launch() {
+    let repeated = most_saved(|_| "/opt/compile".to_owned());
+    assert!(repeated >= Nanos((COUNT - 1) * INNER.run), "{repeated:?}");
+    let alone = most_saved(|number| format!("/opt/step-{number}"));
+    assert!(alone < Nanos(INNER.run), "{alone:?}");
+}
