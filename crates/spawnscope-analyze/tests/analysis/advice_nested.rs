@@ -1,10 +1,12 @@
-//! Advice on launches that launch others: what each of them does alone is no repetition.
+//! Advice on launches that launch others: what each of them does alone is no repetition, and a loop
+//! may be somebody else's.
 
+use spawnscope_analyze::explain::advice::AdviceList;
 use spawnscope_data::event::{Language, LaunchId, LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
 use crate::builder::Spans;
-use crate::serial::{Serial, WAIT4, advices};
+use crate::serial::{Serial, WAIT4, advices, is_silent, only};
 use crate::slices::{created, ended, slice};
 
 /// Fewer launches than any rule requires.
@@ -51,4 +53,25 @@ fn what_each_launch_does_alone_is_not_saved_by_one_launch() {
     assert!(repeated >= Nanos((COUNT - 1) * INNER.run), "{repeated:?}");
     let alone = most_saved(|number| format!("/opt/step-{number}"));
     assert!(alone < Nanos(INNER.run), "{alone:?}");
+}
+
+/// Advice on tests that clean one file each, for a runner that is this script.
+fn advice_on_tests(runner: &str) -> AdviceList {
+    let mut serial = Serial::with_command("/bin/bash", &["bash", runner]);
+    for number in 0..COUNT {
+        let file = format!("/tmp/f{number}");
+        let argv = ["/bin/bash", "exec-test", &file];
+        let test = launch_around(&mut serial, &argv, &["/opt/clean", "-r", &file], "a.test", 3);
+        let line = serial.builder.line(Language::Bash, runner, 9, "");
+        serial.builder.set_call_chain(test, &[line]);
+    }
+    advices(&serial.finish())
+}
+
+#[test]
+fn a_loop_of_a_test_runner_is_not_the_users() {
+    let of_clean = |found: &AdviceList| only(found, "many-per-launch").finding.title.contains("clean");
+    assert!(of_clean(&advice_on_tests("/home/me/all.sh")));
+    let found = advice_on_tests("/usr/libexec/bats-core/bats-exec-file");
+    assert!(is_silent(&found, "many-per-launch"), "{found:?}");
 }

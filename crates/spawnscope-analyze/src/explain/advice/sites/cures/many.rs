@@ -2,7 +2,7 @@
 //! other known programs the form of their manual, and all others their own shared arguments, with
 //! an "if".
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::super::grouping::{Difference, Rounds, have_own_places, rounds};
 use super::resident::FrontEnd;
@@ -11,6 +11,7 @@ use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::edit::{Form, answers_each_line, one_process};
 use crate::explain::advice::edits::shell_edits;
 use crate::explain::advice::finding::Finding;
+use crate::explain::advice::owner::foreign_code;
 use crate::explain::advice::phrases::{INPUTS, launches, name, option, quoted};
 use crate::explain::advice::programs::{is_worth_a_launch, items_form};
 use crate::explain::advice::rules::builtin::{can_replace, functions_or_code};
@@ -41,7 +42,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Fin
     let command = context.launch(site.launches[0]).command.name;
     let prepares =
         FrontEnd::of(context, site).is_some() || ScriptCall::of(context.forest(), site.launches[0]).is_some();
-    if is_shell(command) || is_worth_a_launch(command) || prepares {
+    if is_shell(command) || is_worth_a_launch(command) || prepares || is_loop_foreign(context, &site.launches) {
         return None;
     }
     if version_has_property(command, "compiler") {
@@ -161,6 +162,28 @@ fn merged(context: &RuleContext<'_, '_>, all: &[u32], size: u32) -> Vec<AppliedC
     std::iter::once(batch).chain(forks).collect()
 }
 
+/// Whether each of several processes makes such a launch, and the loop around these processes is in
+/// code that is not the user's, as that of a test runner around the tests.
+fn is_loop_foreign(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let forest = context.forest();
+    let mut makers: BTreeMap<u32, (usize, HashSet<_>)> = BTreeMap::new();
+    for &index in all {
+        // A command line that is given to a shell, as by xargs, is a part of what gives it.
+        let is_script = |ancestor: &usize| {
+            let launch = &forest.launches[*ancestor];
+            !launch.is_fork_without_exec() && launch.execs.last().and_then(command_of).is_none()
+        };
+        let Some(maker) = forest.ancestors(index as usize).find(is_script) else { return false };
+        let (count, lines) = makers.entry(maker as u32).or_default();
+        *count += 1;
+        lines.insert(context.sites.number_of(index as usize));
+    }
+    let has_loop = |(count, lines): &&(usize, HashSet<_>)| *count >= MIN_REPETITIONS || lines.len() < *count;
+    let in_loops: usize = makers.values().filter(has_loop).map(|(count, _)| count).sum();
+    let makers: Vec<u32> = makers.keys().copied().collect();
+    makers.len() > 1 && in_loops * 2 <= all.len() && foreign_code(context, &makers).is_some()
+}
+
 /// Whether launches ask about different items: in their arguments or, if they are parts of
 /// pipelines, on their standard input. Each temporary file is another one.
 fn have_own_inputs(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
@@ -193,7 +216,8 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding>
         (Some(_), 1) => ", with one different argument",
         _ => "",
     };
-    if differing == 0 && has_property(command, "changes") || has_property(command, "heavy") {
+    // What changes the same files again, such as `rm -f conftest.o`, cannot do it once for all.
+    if has_property(command, "changes") && !are_distinct(context, all) || has_property(command, "heavy") {
         return None;
     }
     let list =
