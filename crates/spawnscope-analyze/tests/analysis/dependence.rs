@@ -80,6 +80,10 @@ fn the_culprit_is_not_a_wrapper_and_has_a_large_share() {
     let all = [dependence("sh", 95, true), dependence("git", 83, false), dependence("as", 3, false)];
     assert_eq!(culprit(&all, wall).unwrap().label, b"git");
     assert_eq!(culprit(&all[2..], wall), None, "three percent is not a cause");
+    let twelve_percent = [dependence("git", 12, false)];
+    assert!(culprit(&twelve_percent, wall).is_some());
+    let once = twelve_percent.map(|each| Dependence { count: 1, ..each });
+    assert_eq!(culprit(&once, wall), None, "a program that does its work");
     assert_eq!(culprit(&[dependence("git", 4, false)], Nanos(5_000_000)), None, "it may be nothing");
 }
 
