@@ -310,6 +310,8 @@ fn a_shell_that_only_launches_a_program_is_seen_through() {
         let begin = format!("{name} launches {program} through a shell {COUNT} times");
         assert!(advice.finding.title.starts_with(&begin), "{advice:?}");
         assert!(fix_of(&advice).contains(fix), "{advice:?}");
+        let names_option = advice.finding.evidence.iter().any(|line| line.contains("record --node-lines"));
+        assert_eq!(names_option, name == "node", "{advice:?}");
         let changed = advice.finding.changes.iter().map(|applied| applied.launches.len()).sum::<usize>() as u64;
         assert!(changed >= COUNT - 1, "{advice:?}");
         let is_alone = rule != "in-language" || is_silent(&found, "needless-shell");

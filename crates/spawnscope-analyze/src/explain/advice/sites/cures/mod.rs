@@ -21,6 +21,7 @@ use crate::explain::advice::phrases::{launches, name, time, times};
 use crate::explain::advice::rules::shell;
 use crate::explain::advice::selection::options;
 use crate::explain::advice::shared_line::{SharedLine, first_written};
+use crate::explain::advice::tables::case;
 use crate::model::launch::{NOT_FOUND, Outcome};
 use crate::model::phases::Phase;
 use crate::patterns::runtimes::{Runtime, shell_between};
@@ -200,7 +201,8 @@ fn with_time(context: &RuleContext<'_, '_>, site: &Site<'_>, finding: Finding) -
         ("used", &if_known(cpu_of_waiting(context, all, below))),
         ("status", &failure(context, all).map(|status| status.to_string()).unwrap_or_default()),
     ];
-    finding.recipe(context, "site-time", &[number(site)], &values)
+    let is_unplaced = all.iter().all(|index| context.sites.number_of(*index as usize).is_none());
+    finding.recipe(context, "site-time", &[number(site), case(is_unplaced, "unplaced")], &values)
 }
 
 /// Returns the status with which all launches failed. A status of 1 is an answer for many programs.
