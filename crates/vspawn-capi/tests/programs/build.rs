@@ -1,40 +1,17 @@
 //! Builds the libraries, and C programs that use them.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-pub const CRATE: &str = env!("CARGO_MANIFEST_DIR");
+use crate::library::{self, CRATE, succeed};
 
-/// Builds libvspawn.so and libvspawn.a as for users, since cargo does not build them for a test.
-/// Returns their directory.
+/// Builds libvspawn.so and libvspawn.a. Returns their directory.
 pub fn libraries() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo
-            .args(["build", "--locked", "--offline", "--lib", "--manifest-path"])
-            .arg(Path::new(CRATE).join("Cargo.toml"));
-        if !cfg!(debug_assertions) {
-            cargo.arg("--release");
-        }
-        run(&mut cargo);
-        // This program is in PROFILE/deps.
-        let this_program = std::env::current_exe().expect("a program has a path");
-        let profile = this_program.ancestors().nth(2).expect("cargo's directories").to_owned();
-        assert!(profile.join("libvspawn.so").exists() && profile.join("libvspawn.a").exists(), "{profile:?}");
-        profile
-    })
-}
-
-/// Runs a command, which must succeed. Otherwise, panics with the command's output.
-pub fn run(command: &mut Command) -> Output {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let text = [&output.stdout[..], &output.stderr[..]].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    assert!(output.status.success(), "{command:?}: {}\n{}", output.status, text.concat());
-    output
+    BUILT.get_or_init(library::build)
 }
 
 /// How a program is linked.
@@ -74,7 +51,7 @@ impl Program {
                 cc.args(["-fsanitize=address", "-fno-omit-frame-pointer", "-L"]).arg(directory.path()).arg("-lvspawn")
             }
         };
-        run(&mut cc);
+        succeed(&mut cc);
         Program { directory }
     }
 

@@ -5,35 +5,21 @@ use std::collections::BTreeMap;
 use std::io::{Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-pub const CRATE: &str = env!("CARGO_MANIFEST_DIR");
+use crate::library::{self, CRATE, succeed};
 
 /// The hooked functions with which `launch` executes a program.
 pub const FUNCTIONS: [&str; 10] =
     ["execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "vfork", "posix_spawn", "posix_spawnp"];
 
-/// Builds the library as for users, since cargo does not build it for a test. Returns its path.
+/// Builds the library. Returns its path.
 pub fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo
-            .args(["build", "--locked", "--offline", "--lib", "--manifest-path"])
-            .arg(Path::new(CRATE).join("Cargo.toml"));
-        if !cfg!(debug_assertions) {
-            cargo.arg("--release");
-        }
-        succeed(&mut cargo);
-        // This program is in PROFILE/deps.
-        let this_program = std::env::current_exe().expect("a program has a path");
-        let library = this_program.ancestors().nth(2).expect("cargo's directories").join("libvspawn_preload.so");
-        assert!(library.exists(), "{library:?}");
-        library
-    })
+    BUILT.get_or_init(|| library::build().join("libvspawn_preload.so"))
 }
 
 /// Compiles the C programs. Returns their directory.
@@ -51,13 +37,6 @@ fn programs() -> &'static Path {
             directory
         })
         .path()
-}
-
-/// Runs a command, which must succeed.
-pub fn succeed(command: &mut Command) -> Output {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(output.status.success(), "{command:?}: {output:?}");
-    output
 }
 
 /// A directory with `probe` and `launch`, in which texts are run.

@@ -276,10 +276,10 @@ fn the_installed_library_is_small_and_needs_only_libc() {
 
 /// Builds the library as it is installed. Returns its path.
 fn installed_library() -> std::path::PathBuf {
-    crate::build::succeed(
+    crate::library::succeed(
         Command::new(env!("CARGO"))
             .args(["build", "--locked", "--offline", "--profile", "preload", "--manifest-path"])
-            .arg(std::path::Path::new(crate::build::CRATE).join("Cargo.toml")),
+            .arg(std::path::Path::new(crate::library::CRATE).join("Cargo.toml")),
     );
     let directory = library().parent().and_then(std::path::Path::parent).expect("cargo's directories");
     directory.join("preload/libvspawn_preload.so")

@@ -7,8 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::build::{library, succeed};
+use crate::build::library;
 use crate::differential::number_from_environment;
+use crate::library::succeed;
 
 /// The output of a script, and the files that it leaves.
 #[derive(Debug, PartialEq, Eq)]

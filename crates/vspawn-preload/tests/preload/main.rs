@@ -5,6 +5,8 @@ mod build;
 mod differential;
 mod identity;
 mod in_place;
+#[path = "../../../vspawn-capi/tests/programs/library.rs"]
+mod library;
 #[path = "../../../spawnscope/src/cli/accel/obstacle.rs"]
 mod obstacle;
 mod obstacles;

@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::build::{CRATE, Directory, FUNCTIONS, Setting, library, succeed};
+use crate::build::{Directory, FUNCTIONS, Setting, library};
+use crate::library::{CRATE, succeed};
 use crate::obstacle::{Obstacle, is_sanitizer, obstacle};
 
 /// Compiles the program that prints its LD_PRELOAD. Returns whether the compiler is there and can
