@@ -4,9 +4,12 @@
 use std::path::PathBuf;
 
 use spawnscope_data::event::Nanos;
-use spawnscope_doctor::{Measured, Severity};
+use spawnscope_doctor::Measured;
 
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual_measurements};
+use crate::tree::{
+    Tree, diagnose, expect_note, expect_note_with, expect_nothing, expect_problem, expect_problem_with,
+    usual_measurements,
+};
 
 const MOUNTS: &str = "\
 1 0 0:1 / / rw - ext4 /dev/vda rw
@@ -33,40 +36,22 @@ pub fn with_lookups(times: &[(&str, Option<u64>)]) -> Measured {
 fn dead_repeated_relative_and_slow_path_directories_are_reported() {
     let tree = tree_with_mounts();
     let dead = tree.machine().with_variable("PATH", "/usr/bin:/gone:/usr/bin");
-    expect_finding(
-        "search-path",
-        &dead,
-        &usual_measurements(),
-        Severity::Note,
-        &["2 of 3 directories", "missing: /gone", "repeated: /usr/bin"],
-    );
+    expect_note("search-path", &dead, &["2 of 3 directories", "missing: /gone", "repeated: /usr/bin"]);
     let many = (0..9).map(|number| format!("/gone/{number}:")).collect::<String>() + "/usr/bin";
-    expect_finding(
-        "search-path",
-        &tree.machine().with_variable("PATH", many),
-        &usual_measurements(),
-        Severity::Problem,
-        &["9 of 10 directories"],
-    );
+    expect_problem("search-path", &tree.machine().with_variable("PATH", many), &["9 of 10 directories"]);
     let relative = tree.machine().with_variable("PATH", "/usr/bin::bin");
-    expect_finding("search-path", &relative, &usual_measurements(), Severity::Problem, &["'', bin"]);
+    expect_problem("search-path", &relative, &["'', bin"]);
     let machine = tree.machine().with_variable("PATH", "/net/bin:/usr/bin");
     let slow = with_lookups(&[("/net/bin", Some(300_000)), ("/usr/bin", Some(900))]);
-    let finding = expect_finding(
-        "search-path",
-        &machine,
-        &slow,
-        Severity::Problem,
-        &["/net/bin: 300 us", "a network file system"],
-    );
+    let finding = expect_problem_with("search-path", &machine, &slow, &["/net/bin: 300 us", "a network file system"]);
     assert_eq!(finding.effect.unwrap().span, Nanos(300_000));
     // If all system calls are slow, the directory is not the cause.
     let slow = Measured { system_call: Some(Nanos(16_000)), ..slow };
-    expect_finding("search-path", &machine, &slow, Severity::Note, &["/net/bin: 300 us"]);
+    expect_note_with("search-path", &machine, &slow, &["/net/bin: 300 us"]);
     let quick = with_lookups(&[("/net/bin", Some(2_000)), ("/usr/bin", Some(900))]);
-    expect_finding("search-path", &machine, &quick, Severity::Note, &["/net/bin: 2.00 us"]);
+    expect_note_with("search-path", &machine, &quick, &["/net/bin: 2.00 us"]);
     let hung = with_lookups(&[("/net/bin", None)]);
-    expect_finding("search-path", &machine, &hung, Severity::Problem, &["no answer"]);
+    expect_problem_with("search-path", &machine, &hung, &["no answer"]);
 }
 
 #[test]
@@ -82,7 +67,7 @@ fn remote_file_systems_are_reported() {
     let machine = tree.machine().with_variable("TMPDIR", "/var/tmp");
     let remote = machine.clone().in_directory("/net/build");
     let words = ["the working directory", "nfs4"];
-    expect_finding("file-systems", &remote, &usual_measurements(), Severity::Problem, &words);
+    expect_problem("file-systems", &remote, &words);
     expect_nothing("file-systems", &machine.in_directory("/home/me"), &usual_measurements());
     assert_eq!(diagnose("file-systems", &Tree::new().machine(), &usual_measurements()).not_examined.len(), 1);
 }

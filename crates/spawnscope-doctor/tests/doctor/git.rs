@@ -3,11 +3,9 @@
 
 use std::process::Command;
 
-use spawnscope_doctor::Severity;
-
 use crate::attempts::best_of_three;
 use crate::launched::{find_problem_longer_than, installed_machine, with_little_time, with_programs};
-use crate::tree::{Tree, diagnose, expect, expect_finding, expect_nothing, usual_measurements};
+use crate::tree::{Tree, diagnose, expect, expect_nothing, expect_problem, usual_measurements};
 
 fn repository() -> Tree {
     let tree = Tree::new();
@@ -35,13 +33,7 @@ fn frequent_hooks_of_a_repository_are_problems() {
     });
     assert!(diagnose("git", &installed_machine(&tree), &usual_measurements()).findings.is_empty());
     let hooks = tree.file(".git/hooks/post-index-change", "#!/bin/sh\n").mode(".git/hooks/post-index-change", 0o755);
-    expect_finding(
-        "git",
-        &installed_machine(&hooks),
-        &usual_measurements(),
-        Severity::Problem,
-        &["post-index-change", "nearly every command"],
-    );
+    expect_problem("git", &installed_machine(&hooks), &["post-index-change", "nearly every command"]);
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use spawnscope_data::event::Nanos;
 use spawnscope_doctor::{Measured, Severity};
 
-use crate::tree::{Tree, expect_finding, expect_nothing, usual_measurements};
+use crate::tree::{
+    Tree, expect_finding, expect_note, expect_note_with, expect_nothing, expect_problem, expect_problem_with,
+    usual_measurements,
+};
 
 const NEW_CACHE: &str = "glibc-ld.so.cache1.1";
 const OLD_CACHE: &str = "ld.so-1.7.0";
@@ -17,22 +20,16 @@ fn a_missing_or_unusable_cache_is_a_problem() {
     let missing = Tree::new().file("lib64/ld-linux-x86-64.so.2", "");
     let mut measured = Measured { without_library_search: Some(Nanos(640_000)), ..usual_measurements() };
     let words = ["is missing", "ldconfig", "`true` takes 700 us, or 640 us"];
-    let finding = expect_finding("loader-cache", &missing.machine(), &measured, Severity::Problem, &words);
+    let finding = expect_problem_with("loader-cache", &missing.machine(), &measured, &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(60_000));
     // The search is not slower, because its time is within the noise.
     measured.without_library_search = Some(Nanos(720_000));
-    let finding = expect_finding("loader-cache", &missing.machine(), &measured, Severity::Problem, &[]);
+    let finding = expect_problem_with("loader-cache", &missing.machine(), &measured, &[]);
     assert_eq!(finding.effect, None);
     let damaged = tree_with_cache("something else");
-    expect_finding("loader-cache", &damaged.machine(), &usual_measurements(), Severity::Problem, &["is not a cache"]);
+    expect_problem("loader-cache", &damaged.machine(), &["is not a cache"]);
     let private = tree_with_cache(NEW_CACHE).mode("etc/ld.so.cache", 0o600);
-    expect_finding(
-        "loader-cache",
-        &private.machine(),
-        &usual_measurements(),
-        Severity::Problem,
-        &["cannot be read by all users"],
-    );
+    expect_problem("loader-cache", &private.machine(), &["cannot be read by all users"]);
 }
 
 #[test]
@@ -50,21 +47,14 @@ fn loader_variables_are_reported_with_their_cost() {
     let measured = Measured { without_loader_variables: Some(Nanos(500_000)), ..usual_measurements() };
     let tree = Tree::new().file("opt/spy.so", "");
     let machine = tree.machine().with_variable("LD_PRELOAD", "/opt/spy.so");
-    let finding =
-        expect_finding("loader-environment", &machine, &measured, Severity::Problem, &["LD_PRELOAD=/opt/spy.so"]);
+    let finding = expect_problem_with("loader-environment", &machine, &measured, &["LD_PRELOAD=/opt/spy.so"]);
     assert_eq!(finding.effect.unwrap().span, Nanos(200_000));
     let cheap = Measured { without_loader_variables: Some(Nanos(690_000)), ..usual_measurements() };
-    expect_finding("loader-environment", &machine, &cheap, Severity::Note, &["LD_PRELOAD"]);
+    expect_note_with("loader-environment", &machine, &cheap, &["LD_PRELOAD"]);
     let dead = tree.machine().with_variable("LD_LIBRARY_PATH", "/opt:/gone/lib:$ORIGIN/x");
-    expect_finding("loader-environment", &dead, &cheap, Severity::Problem, &["missing: /gone/lib"]);
+    expect_problem_with("loader-environment", &dead, &cheap, &["missing: /gone/lib"]);
     for name in ["LD_AUDIT", "LD_BIND_NOW", "LD_DEBUG"] {
-        expect_finding(
-            "loader-environment",
-            &tree.machine().with_variable(name, "1"),
-            &measured,
-            Severity::Problem,
-            &[name],
-        );
+        expect_problem_with("loader-environment", &tree.machine().with_variable(name, "1"), &measured, &[name]);
     }
 }
 
@@ -82,19 +72,16 @@ fn empty_entries_of_ld_library_path_are_problems_and_secrets_are_masked() {
         expect_finding("loader-environment", &machine, &usual_measurements(), severity, &[words]);
     }
     let debug = tree.machine().with_variable("LD_DEBUG", "password=hunter2");
-    let finding =
-        expect_finding("loader-environment", &debug, &usual_measurements(), Severity::Note, &["LD_DEBUG=password=***"]);
+    let finding = expect_note("loader-environment", &debug, &["LD_DEBUG=password=***"]);
     assert!(!format!("{finding:?}").contains("hunter2"), "{finding:?}");
 }
 
 #[test]
 fn a_library_in_ld_so_preload_is_a_problem_and_an_empty_variable_is_not() {
     let tree = Tree::new().file("etc/ld.so.preload", "# ours\n/usr/lib/gone.so # for all\n");
-    expect_finding(
+    expect_problem(
         "loader-environment",
         &tree.machine(),
-        &usual_measurements(),
-        Severity::Problem,
         &["ld.so.preload", "it names /usr/lib/gone.so", "missing: /usr/lib/gone.so"],
     );
     let empty = Tree::new().file("etc/ld.so.preload", "# nothing here\n");

@@ -1,9 +1,8 @@
 //! Tests of the check `large-parents`: processes whose fork would be slow.
 
 use spawnscope_data::event::Nanos;
-use spawnscope_doctor::Severity;
 
-use crate::tree::{Tree, expect_finding, expect_nothing, fix, usual_measurements};
+use crate::tree::{Tree, expect_nothing, expect_problem, fix, usual_measurements};
 
 /// Returns a machine with a process of this size that has a child, and without any huge pages.
 fn with_process(process: &str, mebibytes: u64) -> Tree {
@@ -19,8 +18,7 @@ fn large_shells_with_children_fork_slowly() {
     for (name, program) in [("bash", "/usr/bin/bash"), ("build", "/usr/bin/perl"), ("zsh", "/bin/zsh (deleted)")] {
         let shell = with_process(name, 4096).link("proc/10/exe", program);
         let words = [name, "(process 10)", "123 ms for a fork; 1 child now", "a fork takes 30.0 us for each MiB"];
-        let finding =
-            expect_finding("large-parents", &shell.machine(), &usual_measurements(), Severity::Problem, &words);
+        let finding = expect_problem("large-parents", &shell.machine(), &words);
         // Copying page tables takes 20 us for each MiB, and freeing them 10 us.
         assert_eq!(finding.effect.unwrap().span, Nanos(122_880_000));
     }
@@ -38,7 +36,7 @@ fn small_shells_shells_without_children_and_other_programs_have_no_findings() {
     }
     let few_huge_pages = with_process("bash", 4096).file("proc/meminfo", "AnonHugePages:   1048576 kB\n");
     let words = ["92.2 ms for a fork"];
-    expect_finding("large-parents", &few_huge_pages.machine(), &usual_measurements(), Severity::Problem, &words);
+    expect_problem("large-parents", &few_huge_pages.machine(), &words);
 }
 
 #[test]
@@ -63,5 +61,5 @@ fn the_lower_bound_of_page_times_counts_because_load_only_adds_time() {
         constant.low_ns = Some(constant.ns / 10.0);
     }
     expect_nothing("large-parents", &machine.machine(), &measured);
-    expect_finding("large-parents", &machine.machine(), &usual_measurements(), Severity::Problem, &["bash"]);
+    expect_problem("large-parents", &machine.machine(), &["bash"]);
 }

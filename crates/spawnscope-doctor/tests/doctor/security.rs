@@ -1,10 +1,10 @@
 //! Tests of the check `scanners`.
 
 use spawnscope_data::event::Nanos;
+use spawnscope_doctor::Measured;
 use spawnscope_doctor::measure::{Scan, StuckOperation};
-use spawnscope_doctor::{Measured, Severity};
 
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, scan, usual_measurements};
+use crate::tree::{Tree, diagnose, expect_note, expect_nothing, expect_problem_with, scan, usual_measurements};
 
 fn tree_with_marks(name: &str, mask: &str) -> Tree {
     Tree::new().process(7, 1, name, 1).link("proc/7/fd/3", "anon_inode:[fanotify]").file(
@@ -21,7 +21,7 @@ fn with_slow_first_launches() -> Measured {
 fn holders_of_permission_marks_are_named_with_cost_and_queue() {
     let tree = tree_with_marks("guard", "10000");
     let words = ["guard (process 7)", "they queue", "leave protection on", "responsible"];
-    let finding = expect_finding("scanners", &tree.machine(), &with_slow_first_launches(), Severity::Problem, &words);
+    let finding = expect_problem_with("scanners", &tree.machine(), &with_slow_first_launches(), &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(20_000_000));
     assert!(finding.title.contains("guard delays the first launch"), "{}", finding.title);
     for word in ["disable", "switch off", "uninstall"] {
@@ -33,20 +33,14 @@ fn holders_of_permission_marks_are_named_with_cost_and_queue() {
 fn a_scanner_with_many_threads_is_not_a_queue() {
     let measured = Measured { scan: Some(scan(21, 1, &[21, 21, 22, 22, 23, 24])), ..usual_measurements() };
     let tree = tree_with_marks("clamonacc", "40000");
-    expect_finding("scanners", &tree.machine(), &measured, Severity::Problem, &["ClamAV", "do not queue"]);
+    expect_problem_with("scanners", &tree.machine(), &measured, &["ClamAV", "do not queue"]);
 }
 
 #[test]
 fn a_scanner_without_a_cache_is_recognised_by_launches_from_memory() {
     let measured = Measured { scan: Some(scan(21, 21, &[20, 40, 60, 80, 100, 120])), ..usual_measurements() };
     let tree = tree_with_marks("guard", "10000");
-    let finding = expect_finding(
-        "scanners",
-        &tree.machine(),
-        &measured,
-        Severity::Problem,
-        &["delays each launch", "they queue"],
-    );
+    let finding = expect_problem_with("scanners", &tree.machine(), &measured, &["delays each launch", "they queue"]);
     assert_eq!(finding.effect.unwrap().span, Nanos(20_000_000));
 }
 
@@ -57,13 +51,12 @@ fn a_first_launch_that_does_not_end_is_a_problem_even_without_a_known_scanner() 
         ..usual_measurements()
     };
     let machine = Tree::new().machine();
-    let finding = expect_finding("scanners", &machine, &measured, Severity::Problem, &["did not finish within"]);
+    let finding = expect_problem_with("scanners", &machine, &measured, &["did not finish within"]);
     assert!(finding.effect.is_some_and(|effect| effect.is_lower_bound));
-    expect_finding(
+    expect_problem_with(
         "scanners",
         &tree_with_marks("guard", "10000").machine(),
         &measured,
-        Severity::Problem,
         &["guard", "did not finish within"],
     );
 }
@@ -71,18 +64,17 @@ fn a_first_launch_that_does_not_end_is_a_problem_even_without_a_known_scanner() 
 #[test]
 fn a_delay_is_reported_without_marks_and_a_known_daemon_is_only_evidence() {
     let unknown = Tree::new().process(7, 1, "bash", 1);
-    expect_finding(
+    expect_problem_with(
         "scanners",
         &unknown.machine(),
         &with_slow_first_launches(),
-        Severity::Problem,
         &["an unknown program scans the file"],
     );
     // The kernel truncates the name `falcon-sensor-bpf` to the second one.
     for name in ["falcon-sensor", "falcon-sensor-b"] {
         let known = Tree::new().process(7, 1, name, 1);
         let words = ["an unknown program scans the file", "CrowdStrike"];
-        expect_finding("scanners", &known.machine(), &with_slow_first_launches(), Severity::Problem, &words);
+        expect_problem_with("scanners", &known.machine(), &with_slow_first_launches(), &words);
         expect_nothing("scanners", &known.machine(), &usual_measurements());
     }
 }
@@ -132,7 +124,7 @@ fn too_few_launches_are_reported_as_not_examined() {
     }
     // For delays this long, two launches are enough, because there is no time for more.
     let long = with_few_launches(200, 2, false);
-    expect_finding("scanners", &machine, &long, Severity::Problem, &["200 ms to 200 ms"]);
+    expect_problem_with("scanners", &machine, &long, &["200 ms to 200 ms"]);
     let none = with_few_launches(21, 0, true);
     let tree = tree_with_marks("guard", "10000");
     let diagnosis = diagnose("scanners", &tree.machine(), &none);
@@ -145,6 +137,11 @@ fn one_fast_first_launch_rules_out_a_scanner() {
     scan.first_launches[3] = scan.later_launches[0];
     let measured = Measured { scan: Some(scan), ..usual_measurements() };
     expect_nothing("scanners", &Tree::new().machine(), &measured);
+}
+
+#[test]
+fn permission_marks_without_a_delay_are_a_note() {
+    expect_note("scanners", &tree_with_marks("guard", "10000").machine(), &["guard (process 7)"]);
 }
 
 #[test]

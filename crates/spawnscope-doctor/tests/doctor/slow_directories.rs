@@ -5,10 +5,13 @@ use std::path::PathBuf;
 
 use spawnscope_data::event::Nanos;
 use spawnscope_doctor::measure::{Scan, StuckOperation};
-use spawnscope_doctor::{Basis, Measured, Severity};
+use spawnscope_doctor::{Basis, Measured};
 
 use crate::directories::{tree_with_mounts, with_lookups};
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, scan, usual_measurements};
+use crate::tree::{
+    Tree, diagnose, expect_note, expect_note_with, expect_nothing, expect_problem, expect_problem_with, scan,
+    usual_measurements,
+};
 
 #[test]
 fn a_directory_that_does_not_answer_is_reported_once_and_never_opened() {
@@ -29,7 +32,7 @@ fn a_directory_that_does_not_answer_is_reported_once_and_never_opened() {
     };
     let machine = tree.machine().with_variable("PATH", "/net/gone:/usr/bin");
     let words = ["/net/gone: no answer within 300 ms", "a network file system"];
-    let finding = expect_finding("search-path", &machine, &measured, Severity::Problem, &words);
+    let finding = expect_problem_with("search-path", &machine, &measured, &words);
     assert!(finding.effect.is_some_and(|effect| effect.is_lower_bound), "{finding:?}");
     assert!(!finding.evidence.join(" ").contains("/usr/bin"), "{finding:?}");
 }
@@ -81,7 +84,7 @@ fn link_loops_are_dead_and_links_to_an_earlier_directory_are_repetitions() {
     let tree = tree_with_mounts().link("circle", "circle").link("bin", "usr/bin");
     let machine = tree.machine().with_variable("PATH", "/circle:/usr/bin:/bin");
     let words = ["2 of 3 directories", "a symlink loop: /circle", "a symlink to an earlier one: /bin"];
-    expect_finding("search-path", &machine, &usual_measurements(), Severity::Note, &words);
+    expect_note("search-path", &machine, &words);
 }
 
 #[test]
@@ -90,7 +93,7 @@ fn a_few_of_many_dead_directories_are_named() {
     let tree = tree_with_mounts();
     let machine = tree.machine().with_variable("PATH", names.join(":") + ":/usr/bin");
     let words = ["3,000 of 3,001 directories", "missing: /gone/0, /gone/1, /gone/2 and 2,997 more"];
-    expect_finding("search-path", &machine, &usual_measurements(), Severity::Problem, &words);
+    expect_problem("search-path", &machine, &words);
 }
 
 #[test]
@@ -100,7 +103,7 @@ fn a_temporary_directory_that_does_not_answer_is_a_problem() {
         tree.machine().in_directory("/home/me").with_variable("TMPDIR", "/net/tmp").with_variable("HOME", "/home/me");
     let measured = Measured { unresponsive: vec![PathBuf::from("/net/tmp")], ..usual_measurements() };
     let words = ["the directory for temporary files does not answer", "nfs4"];
-    expect_finding("file-systems", &machine, &measured, Severity::Problem, &words);
+    expect_problem_with("file-systems", &machine, &measured, &words);
 }
 
 #[test]
@@ -109,13 +112,13 @@ fn a_useless_path_directory_is_reported_with_the_reason_and_the_lookup_time() {
     let machine = tree.machine().with_variable("PATH", "/usr/list:/gone:/usr/bin");
     let measured = with_lookups(&[("/usr/bin", Some(2_500))]);
     let words = ["missing: /gone", "not a directory: /usr/list", "finds nothing takes 2.50 us", "2 of them precede"];
-    let finding = expect_finding("search-path", &machine, &measured, Severity::Note, &words);
+    let finding = expect_note_with("search-path", &machine, &measured, &words);
     assert!(finding.title.contains("2 of 3 directories"), "{finding:?}");
     let effect = finding.effect.unwrap();
     assert_eq!((effect.span, effect.basis), (Nanos(5_000), Basis::Modelled));
     // Entries after the last useful directory only cost time in searches that find nothing.
     let after = tree.machine().with_variable("PATH", "/usr/bin:/usr/list:/gone");
-    let finding = expect_finding("search-path", &after, &measured, Severity::Note, &["2 of 3 directories"]);
+    let finding = expect_note_with("search-path", &after, &measured, &["2 of 3 directories"]);
     assert_eq!(finding.effect, None);
 }
 
@@ -132,13 +135,13 @@ fn a_dead_and_repeated_directory_counts_once_for_each_entry() {
         ),
     ] {
         let machine = tree.machine().with_variable("PATH", path);
-        let finding = expect_finding("search-path", &machine, &measured, Severity::Note, &words);
+        let finding = expect_note_with("search-path", &machine, &measured, &words);
         assert_eq!(finding.effect.unwrap().span, Nanos(ns));
     }
     let gone = "/n1:/n2:/n3:/n4:".repeat(2) + "/usr/bin";
     let machine = tree.machine().with_variable("PATH", gone);
     let words = ["8 of 9 directories"];
-    expect_finding("search-path", &machine, &measured, Severity::Problem, &words);
+    expect_problem_with("search-path", &machine, &measured, &words);
 }
 
 #[test]
@@ -160,21 +163,12 @@ fn delays_of_a_remote_file_system_are_not_blamed_on_a_scanner() {
     let machine = tree.machine().in_directory("/home/me").with_variable("TMPDIR", "/net");
     let measured = Measured { remote_scan: Some(scan(21, 11, &[])), ..usual_measurements() };
     let words = ["on a network file system", "later launches 11.0 ms, from memory 1.00 ms"];
-    let finding = expect_finding("file-systems", &machine, &measured, Severity::Problem, &words);
+    let finding = expect_problem_with("file-systems", &machine, &measured, &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(10_000_000));
     expect_nothing("scanners", &Tree::new().machine(), &measured);
     let only_remote = Measured { scan: None, ..measured };
     let diagnosis = diagnose("scanners", &Tree::new().machine(), &only_remote);
     assert!(diagnosis.findings.is_empty() && diagnosis.not_examined.len() == 1, "{diagnosis:?}");
-}
-
-#[test]
-fn permission_marks_without_a_delay_are_a_note() {
-    let tree = Tree::new()
-        .process(7, 1, "guard", 1)
-        .link("proc/7/fd/3", "anon_inode:[fanotify]")
-        .file("proc/7/fdinfo/3", "fanotify mnt_id:12 mflags:0 mask:10000 ignored_mask:0\n");
-    expect_finding("scanners", &tree.machine(), &usual_measurements(), Severity::Note, &["guard (process 7)"]);
 }
 
 #[test]
@@ -184,7 +178,7 @@ fn files_that_cannot_be_created_in_time_are_blamed_on_a_scanner() {
         ..usual_measurements()
     };
     let words = ["new files cannot be written", "could not even be created within 800 ms"];
-    expect_finding("scanners", &Tree::new().machine(), &measured, Severity::Problem, &words);
+    expect_problem_with("scanners", &Tree::new().machine(), &measured, &words);
 }
 
 #[test]
@@ -198,6 +192,6 @@ fn an_abandoned_launch_with_loader_variables_has_a_lower_bound() {
     };
     measured.launch.exec_dynamic = None;
     let words = ["more than 300 ms with LD_BIND_NOW, 1.00 ms without"];
-    let effect = expect_finding("loader-environment", &machine, &measured, Severity::Problem, &words).effect.unwrap();
+    let effect = expect_problem_with("loader-environment", &machine, &measured, &words).effect.unwrap();
     assert!(effect.is_lower_bound && effect.span == Nanos(299_000_000), "{effect:?}");
 }

@@ -99,6 +99,28 @@ pub fn expect_finding(id: &str, machine: &Machine, measured: &Measured, severity
     find_one(id, machine, measured, severity, words).unwrap_or_else(|why| panic!("{why}"))
 }
 
+/// Returns the only finding with the usual measurements, a problem.
+#[track_caller]
+pub fn expect_problem(id: &str, machine: &Machine, words: &[&str]) -> Finding {
+    expect_problem_with(id, machine, &usual_measurements(), words)
+}
+
+#[track_caller]
+pub fn expect_problem_with(id: &str, machine: &Machine, measured: &Measured, words: &[&str]) -> Finding {
+    expect_finding(id, machine, measured, Severity::Problem, words)
+}
+
+/// Returns the only finding with the usual measurements, a note.
+#[track_caller]
+pub fn expect_note(id: &str, machine: &Machine, words: &[&str]) -> Finding {
+    expect_note_with(id, machine, &usual_measurements(), words)
+}
+
+#[track_caller]
+pub fn expect_note_with(id: &str, machine: &Machine, measured: &Measured, words: &[&str]) -> Finding {
+    expect_finding(id, machine, measured, Severity::Note, words)
+}
+
 /// Returns an error with the value `seen` unless the condition holds.
 pub fn expect(holds: bool, seen: impl std::fmt::Debug) -> Result<(), String> {
     ok_if(holds, || format!("{seen:#?}"))
