@@ -31,28 +31,17 @@ pub fn run_below_in(directory: &Path, parent: &str, arguments: &str) -> Finished
 
 #[apply(live_test)]
 #[needs(Setpriv)]
-fn sudo_runs_the_command_as_its_caller_with_a_message() {
-    let finished = run_below("sudo", "record -- id -u").expect_code(0);
-    assert_eq!(finished.output(), "65534\n");
-    assert_contains(&finished.message(), ["who called sudo"]);
-}
-
-#[apply(live_test)]
-#[needs(Setpriv)]
-fn an_inherited_sudo_uid_is_ignored_with_a_message() {
-    let finished = run_below("shell", "record -- id -u").expect_code(0);
-    assert_eq!(finished.output(), "0\n");
-    assert_contains(&finished.message(), ["runs as root: sudo did not start"]);
-}
-
-#[apply(live_test)]
-#[needs(Setpriv)]
-fn the_command_can_be_run_as_another_user_or_as_root() {
-    let finished = run_below("shell", "record --user nobody -- id -u").expect_code(0);
-    assert_eq!(finished.output(), "65534\n");
-    assert_contains(&finished.message(), ["the command runs as nobody"]);
-    let finished = run_below("sudo", "record --as-root -- id -u").expect_code(0);
-    assert_eq!(finished.output(), "0\n");
+fn the_command_runs_as_the_caller_of_sudo_or_as_requested_with_a_message() {
+    for (parent, options, user, message) in [
+        ("sudo", "", "65534\n", "who called sudo"),
+        ("shell", "", "0\n", "runs as root: sudo did not start"),
+        ("shell", "--user nobody", "65534\n", "the command runs as nobody"),
+        ("sudo", "--as-root", "0\n", ""),
+    ] {
+        let finished = run_below(parent, &format!("record {options} -- id -u")).expect_code(0);
+        assert_eq!(finished.output(), user, "{parent} {options}");
+        assert_contains(&finished.message(), [message]);
+    }
     let finished = run_below("shell", "record --user no-such-user -- id -u").expect_code(125);
     assert_contains(&finished.message(), ["no user 'no-such-user'"]);
 }
