@@ -15,7 +15,6 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::json_values::hex;
 use super::text;
 use super::words::signal_name;
 use crate::analyze::Forest;
@@ -82,8 +81,8 @@ fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers
     };
     attributes.extend(phase_attributes(forest, node));
     let mut span = json!({
-        "traceId": hex(&context.trace_id),
-        "spanId": hex(&span_id(contents, node)),
+        "traceId": format!("{:032x}", context.trace_id),
+        "spanId": span_hex(span_id(contents, node)),
         "name": if is_one_launch { name } else { format!("{name} x {}", node.launches.len()) },
         "kind": INTERNAL,
         "startTimeUnixNano": unix_ns(start),
@@ -92,7 +91,7 @@ fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers
         "flags": context.flags,
     });
     if let Some(parent) = node.parent.map(|parent| span_id(contents, &tree.nodes[parent])).or(context.parent) {
-        span["parentSpanId"] = hex(&parent).into();
+        span["parentSpanId"] = span_hex(parent).into();
     }
     if let Some(message) = error(launch.outcome).filter(|_| is_one_launch) {
         span["status"] = json!({ "message": message, "code": ERROR });
@@ -100,7 +99,11 @@ fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers
     span
 }
 
-fn span_id(contents: &Contents<'_, '_>, node: &Node) -> [u8; 8] {
+fn span_hex(id: u64) -> String {
+    format!("{id:016x}")
+}
+
+fn span_id(contents: &Contents<'_, '_>, node: &Node) -> u64 {
     contents.context.span_id(contents.forest.launches[node.launches[0]].id.0)
 }
 
@@ -266,9 +269,9 @@ fn visible(forest: &Forest<'_>, indices: Vec<usize>, has_time: &impl Fn(usize) -
 /// The trace that the spans belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
-    pub trace_id: [u8; 16],
+    pub trace_id: u128,
     /// The span that launched the command, if it is part of another trace.
-    pub parent: Option<[u8; 8]>,
+    pub parent: Option<u64>,
     /// The flags of the trace. Bit 0: sampled.
     pub flags: u8,
 }
@@ -277,48 +280,38 @@ impl TraceContext {
     /// Parses a TRACEPARENT: `00-TRACE-SPAN-FLAGS`, in lower-case hexadecimal. Returns `None` if it
     /// is invalid: the caller ignores it then.
     pub fn parse(text: &str) -> Option<TraceContext> {
-        let mut parts = text.trim().split('-');
-        let [version] = parse_hex(parts.next()?)?;
-        let (trace_id, parent, [flags]) =
-            (parse_hex(parts.next()?)?, parse_hex(parts.next()?)?, parse_hex(parts.next()?)?);
+        let parts: Vec<&str> = text.trim().split('-').collect();
+        let [version, trace_id, parent, flags, more @ ..] = &parts[..] else { return None };
+        let [version, flags] = [parse_hex(version, 2)?, parse_hex(flags, 2)?];
+        let [trace_id, parent] = [parse_hex(trace_id, 32)?, parse_hex(parent, 16)?];
         // Later versions may add parts; version 255 is invalid.
-        let has_more = parts.next().is_some();
-        let is_valid = version != 0xff && (version > 0 || !has_more) && trace_id != [0; 16] && parent != [0; 8];
-        is_valid.then_some(TraceContext { trace_id, parent: Some(parent), flags })
+        let is_valid = version != 0xff && (version > 0 || more.is_empty()) && trace_id != 0 && parent != 0;
+        is_valid.then_some(TraceContext { trace_id, parent: Some(parent as u64), flags: flags as u8 })
     }
 
     /// Returns a new trace for a recording. Its ids are the same for each export of this recording,
     /// so that two exports do not become two traces.
     pub fn for_recording(started_unix_ns: i64, command: &[Vec<u8>]) -> TraceContext {
-        let mut trace_id = [0; 16];
-        for (number, half) in (0u8..).zip(trace_id.chunks_mut(8)) {
+        let [high, low] = [0u8, 1].map(|number| {
             let mut hasher = DefaultHasher::new();
             (number, started_unix_ns, command).hash(&mut hasher);
-            half.copy_from_slice(&hasher.finish().max(1).to_be_bytes());
-        }
-        TraceContext { trace_id, parent: None, flags: 1 }
+            u128::from(hasher.finish().max(1))
+        });
+        TraceContext { trace_id: high << 64 | low, parent: None, flags: 1 }
     }
 
     /// Returns the id of the span with a number. Numbers below 2^63 have different ids.
-    fn span_id(&self, number: u64) -> [u8; 8] {
-        let mut half = [0; 8];
-        half.copy_from_slice(&self.trace_id[8..]);
+    fn span_id(&self, number: u64) -> u64 {
         // An odd factor permutes all 64-bit numbers.
-        let id = (u64::from_be_bytes(half) ^ 0x5bd1_e995).wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        id.max(1).to_be_bytes()
+        let id = (self.trace_id as u64 ^ 0x5bd1_e995).wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        id.max(1)
     }
 }
 
-fn parse_hex<const N: usize>(hex: &str) -> Option<[u8; N]> {
+/// Parses this many digits in lower case.
+fn parse_hex(hex: &str, digits: usize) -> Option<u128> {
     let is_lower = hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if hex.len() != 2 * N || !is_lower {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, digits) in bytes.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    }
-    Some(bytes)
+    (is_lower && hex.len() == digits).then(|| u128::from_str_radix(hex, 16).ok())?
 }
 
 #[cfg(test)]
@@ -329,8 +322,8 @@ mod tests {
     fn an_invalid_traceparent_is_ignored() {
         let valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let context = TraceContext::parse(valid).unwrap();
-        assert_eq!(context.trace_id[..2], [0x4b, 0xf9]);
-        assert_eq!(context.parent.unwrap()[7], 0xb7);
+        assert_eq!(context.trace_id >> 112, 0x4bf9);
+        assert_eq!(context.parent.unwrap() & 0xff, 0xb7);
         assert!(TraceContext::parse(&valid.replacen("00", "01", 1)).is_some());
         for invalid in [
             "",
