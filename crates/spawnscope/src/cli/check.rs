@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum, ValueHint};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::args::{DEFAULT_FILE, parse_count};
 use super::exit::{self, Status};
@@ -113,7 +113,9 @@ pub struct CheckArguments {
     pub format: CheckFormat,
 }
 
-#[derive(Debug, Default, Args)]
+/// Budgets: the options, and the section `check` of spawnscope.toml.
+#[derive(Debug, Default, Args, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct BudgetArguments {
     /// At most N launches
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, allow_negative_numbers = true, value_parser = parse_count)]
@@ -135,8 +137,9 @@ pub struct BudgetArguments {
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, allow_negative_numbers = true, value_parser = parse_count)]
     pub per_line: Option<u64>,
     /// At most N launches of a program (a glob on its base name); can be repeated
-    #[arg(long, value_name = "PROGRAM=N", value_hint = ValueHint::Other)]
-    pub per_command: Vec<String>,
+    #[arg(long, value_name = "PROGRAM=N", value_hint = ValueHint::Other, value_parser = parse_command_budget)]
+    #[serde(deserialize_with = "read_command_budgets")]
+    pub per_command: Vec<(String, u64)>,
     /// At most as many launches, forks without exec and failed execs as in this recording; if
     /// repeated for several runs, the wall time is limited too
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -174,57 +177,46 @@ struct CheckRequest {
 #[serde(deny_unknown_fields)]
 struct Config {
     #[serde(default)]
-    check: Section,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-struct Section {
-    max_launches: Option<u64>,
-    max_forks_without_exec: Option<u64>,
-    max_failed_execs: Option<u64>,
-    max_critical_tax: Option<String>,
-    max_wall: Option<String>,
-    per_line: Option<u64>,
-    per_command: BTreeMap<String, u64>,
-    against: Vec<PathBuf>,
-    tolerance: Option<String>,
+    check: BudgetArguments,
 }
 
 impl CheckRequest {
     /// Combines the options with the budgets of the file.
     fn from_arguments(arguments: &CheckArguments) -> Result<CheckRequest> {
-        let (section, directory) = match &arguments.config {
+        let (mut file, directory) = match &arguments.config {
             Some(path) => (read(path)?, path.parent()),
             None if Path::new(DEFAULT_CONFIG).exists() => (read(Path::new(DEFAULT_CONFIG))?, None),
-            None => (Section::default(), None),
+            None => (BudgetArguments::default(), None),
         };
         let directory = directory.unwrap_or(Path::new(""));
-        let file_baseline = section.against.iter().map(|file| directory.join(file)).collect();
-        CheckRequest::join(&arguments.budgets, &section, file_baseline)
+        file.against.iter_mut().for_each(|baseline| *baseline = directory.join(&baseline));
+        CheckRequest::join(&arguments.budgets, &file)
     }
 
-    fn join(options: &BudgetArguments, section: &Section, file_baseline: Vec<PathBuf>) -> Result<CheckRequest> {
-        let share = options.max_critical_tax.as_deref().or(section.max_critical_tax.as_deref());
-        let wall = options.max_wall.as_deref().or(section.max_wall.as_deref());
-        let tolerance = options.tolerance.as_deref().or(section.tolerance.as_deref());
+    fn join(options: &BudgetArguments, file: &BudgetArguments) -> Result<CheckRequest> {
+        let share = options.max_critical_tax.as_deref().or(file.max_critical_tax.as_deref());
+        let wall = options.max_wall.as_deref().or(file.max_wall.as_deref());
+        let tolerance = options.tolerance.as_deref().or(file.tolerance.as_deref());
+        // An option overrides the budget of the file for the same glob.
+        let per_command: BTreeMap<_, _> = file.per_command.iter().chain(&options.per_command).cloned().collect();
+        let per_command = per_command.iter().map(|(name, limit)| CommandBudget::new(name, *limit));
         Ok(CheckRequest {
             budgets: Budgets {
-                launches: options.max_launches.or(section.max_launches),
-                forks_without_exec: options.max_forks_without_exec.or(section.max_forks_without_exec),
-                failed_execs: options.max_failed_execs.or(section.max_failed_execs),
+                launches: options.max_launches.or(file.max_launches),
+                forks_without_exec: options.max_forks_without_exec.or(file.max_forks_without_exec),
+                failed_execs: options.max_failed_execs.or(file.max_failed_execs),
                 critical_tax: share.map(parse_share).transpose().context("--max-critical-tax")?,
                 wall: wall.map(parse_time).transpose().context("--max-wall")?,
-                per_line: options.per_line.or(section.per_line),
-                per_command: per_command(options, section)?,
+                per_line: options.per_line.or(file.per_line),
+                per_command: per_command.collect::<Result<_, _>>().context("--per-command")?,
             },
             tolerance: tolerance.map_or(Ok(Tolerance::Count(0)), parse_tolerance).context("--tolerance")?,
-            against: if options.against.is_empty() { file_baseline } else { options.against.clone() },
+            against: if options.against.is_empty() { file.against.clone() } else { options.against.clone() },
         })
     }
 }
 
-fn read(path: &Path) -> Result<Section> {
+fn read(path: &Path) -> Result<BudgetArguments> {
     let text = fs::read_to_string(path).map_err(|error| match error.kind() {
         ErrorKind::InvalidData => anyhow!("it is not text"),
         _ => error.into(),
@@ -235,16 +227,13 @@ fn read(path: &Path) -> Result<Section> {
     Ok(config.check)
 }
 
-/// Returns the budgets of programs. An option overrides the file's budget for the same glob.
-fn per_command(options: &BudgetArguments, section: &Section) -> Result<Vec<CommandBudget>> {
-    let mut budgets = section.per_command.clone();
-    for text in &options.per_command {
-        let budget = text.rsplit_once('=').and_then(|(name, limit)| Some((name, limit.parse().ok()?)));
-        let (name, limit) =
-            budget.with_context(|| format!("--per-command `{text}`: give PROGRAM=N, such as git=50"))?;
-        budgets.insert(name.to_owned(), limit);
-    }
-    budgets.iter().map(|(name, limit)| CommandBudget::new(name, *limit).context("--per-command")).collect()
+fn parse_command_budget(text: &str) -> Result<(String, u64), String> {
+    let budget = text.rsplit_once('=').and_then(|(name, limit)| Some((name.to_owned(), limit.parse().ok()?)));
+    budget.ok_or_else(|| "give PROGRAM=N, such as git=50".to_owned())
+}
+
+fn read_command_budgets<'de, D: Deserializer<'de>>(table: D) -> Result<Vec<(String, u64)>, D::Error> {
+    Ok(BTreeMap::deserialize(table)?.into_iter().collect())
 }
 
 /// Parses a share: `20%`, `20 %` or `0.2`.
@@ -289,15 +278,15 @@ mod tests {
     #[test]
     fn options_take_precedence_over_the_file() {
         let config: Config = toml::from_str(
-            "[check]\nmax-launches = 5\nmax-wall = \"2s\"\nper-line = 7\n[check.per-command]\ngit = 50\nsed = 1\n",
+            "[check]\nagainst = [\"base.db\"]\nmax-launches = 5\nmax-wall = \"2s\"\nper-line = 7\n[check.per-command]\ngit = 50\nsed = 1\n",
         )
         .unwrap();
         let options = BudgetArguments {
             max_launches: Some(9),
-            per_command: vec!["git=3".to_owned()],
+            per_command: vec![("git".to_owned(), 3)],
             ..BudgetArguments::default()
         };
-        let requested = CheckRequest::join(&options, &config.check, vec!["base.db".into()]).unwrap();
+        let requested = CheckRequest::join(&options, &config.check).unwrap();
         let budgets = requested.budgets;
         assert_eq!((budgets.launches, budgets.per_line, budgets.wall), (Some(9), Some(7), Some(Nanos(2_000_000_000))));
         let commands: Vec<(&str, u64)> =
