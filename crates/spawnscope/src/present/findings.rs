@@ -85,13 +85,7 @@ impl Faults<'_> {
         let shown = &self.faults[..self.faults.len().min(MAX_FAULTS)];
         let rows: Vec<Vec<String>> = shown.iter().map(fault_figures).collect();
         let columns = Columns::fit(page.width().saturating_sub(2 + NAME_WIDTH), &FIGURES, &rows);
-        let name_width = columns.name_width(page.width(), widest);
-        let title = text::pad_right(self.title, name_width);
-        page.line([styled(QUIET, format!("  {title}{}", columns.titles()))]);
-        for (name, figures) in self.names.iter().zip(&rows) {
-            let name = text::pad_right(name, name_width);
-            page.line([plain(format!("  {name}{}", columns.row(figures)))]);
-        }
+        page.table(self.title, &self.names, columns.name_width(page.width(), widest), &columns, &rows);
         if let Some(more) = self.faults.len().checked_sub(MAX_FAULTS).filter(|more| *more > 0) {
             page.line([styled(QUIET, format!("  … {} more", units::count(more as u64)))]);
         }
@@ -312,9 +306,9 @@ pub(super) fn print_tool_calls(page: &mut Page, kinds: &[ToolCalls]) {
 }
 
 const MAX_EPISODES: usize = 5;
-/// Minimum width of the name of a process, in columns.
-const EPISODE_NAME_WIDTH: usize = 12;
-const NUMBER_WIDTH: usize = 5;
+/// Minimum width of the number and the name of a process, in columns.
+const EPISODE_NAME_WIDTH: usize = 15;
+const EPISODE_TITLE: &str = "   process";
 const EPISODE_FIGURES: [Column; 4] =
     [column("start", 11, 4), column("length", 11, 3), column("launches", 10, 1), column("start-up", 11, 2)];
 
@@ -325,16 +319,11 @@ pub(super) fn print_busiest(page: &mut Page, report: &Report, file: Option<&str>
     page.heading("Busiest episodes");
     let shown = &report.episodes[..report.episodes.len().min(MAX_EPISODES)];
     let rows: Vec<Vec<String>> = shown.iter().map(episode_figures).collect();
-    let names: Vec<String> = shown.iter().map(|each| process_label(&each.label, each.pid)).collect();
-    let columns = Columns::fit(page.width().saturating_sub(NUMBER_WIDTH + EPISODE_NAME_WIDTH), &EPISODE_FIGURES, &rows);
-    let width = page.width().saturating_sub(NUMBER_WIDTH - 2);
-    let name_width = columns.name_width(width, text::widest(&names, "process"));
-    let title = text::pad_right("process", name_width);
-    page.line([styled(QUIET, format!("     {title}{}", columns.titles()))]);
-    for ((number, name), figures) in (1..).zip(&names).zip(&rows) {
-        let name = text::pad_right(name, name_width);
-        page.line([plain(format!("  {number}. {name}{}", columns.row(figures)))]);
-    }
+    let labels = shown.iter().map(|episode| process_label(&episode.label, episode.pid));
+    let names: Vec<String> = (1..).zip(labels).map(|(number, label)| format!("{number}. {label}")).collect();
+    let columns = Columns::fit(page.width().saturating_sub(2 + EPISODE_NAME_WIDTH), &EPISODE_FIGURES, &rows);
+    let name_width = columns.name_width(page.width(), text::widest(&names, EPISODE_TITLE));
+    page.table(EPISODE_TITLE, &names, name_width, &columns, &rows);
     let others = report.episodes.len() - shown.len();
     let others = if others > 0 {
         format!("… {}. ", units::counted(others as u64, "more episode", "more episodes"))

@@ -120,6 +120,21 @@ impl Page {
         }
     }
 
+    /// Adds a table of names, cut to `name_width`, with their figures.
+    pub(super) fn table(
+        &mut self,
+        title: &str,
+        names: &[String],
+        name_width: usize,
+        columns: &Columns<'_>,
+        rows: &[Vec<String>],
+    ) {
+        self.line([styled(QUIET, format!("  {}{}", text::pad_right(title, name_width), columns.titles()))]);
+        for (name, figures) in names.iter().zip(rows) {
+            self.line([plain(format!("  {}{}", text::pad_right(name, name_width), columns.row(figures)))]);
+        }
+    }
+
     pub(super) fn finish(self) -> String {
         self.text
     }

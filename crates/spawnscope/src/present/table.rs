@@ -285,7 +285,7 @@ fn print_table(page: &mut Page, groups: &[Group], &Grouping { by, column, .. }: 
         figures.remove(SAVED_COLUMN);
         rows.iter_mut().for_each(|row| drop(row.remove(SAVED_COLUMN)));
     }
-    let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
+    let mut names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
     let widest = text::widest(&names, column);
     let min_name_width = match by {
         GroupBy::Arguments | GroupBy::Label(_) => ARGUMENTS_WIDTH.min(widest),
@@ -299,13 +299,10 @@ fn print_table(page: &mut Page, groups: &[Group], &Grouping { by, column, .. }: 
     }
     let columns = Columns::fit(available, &figures, &rows);
     let name_width = columns.name_width(page.width(), widest);
-    let titles = columns.titles();
-    page.line([styled(QUIET, format!("  {}{titles}", text::pad_right(column, name_width)))]);
-    for (name, figures) in names.iter().zip(&rows) {
-        let name = if by == GroupBy::Arguments { text::abridge(name, name_width) } else { name.clone() };
-        let name = text::pad_right(&name, name_width);
-        page.line([plain(format!("  {name}{}", columns.row(figures)))]);
+    if by == GroupBy::Arguments {
+        names.iter_mut().for_each(|name| *name = text::abridge(name, name_width));
     }
+    page.table(column, &names, name_width, &columns, &rows);
     columns.has(FAILED_SHORT.title)
 }
 

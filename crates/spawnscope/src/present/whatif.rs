@@ -165,12 +165,7 @@ fn print_critical_after(page: &mut Page, whatif_report: &WhatIfReport) {
     let columns = Columns::fit(page.width().saturating_sub(2 + NAME_WIDTH), &FIGURES, &rows);
     let names: Vec<String> = shown.iter().map(|program| text::escape(&program.label)).collect();
     let name_width = columns.name_width(page.width(), text::widest(&names, TITLE_OF_NAMES));
-    let title = text::pad_right(TITLE_OF_NAMES, name_width);
-    page.line([styled(QUIET, format!("  {title}{}", columns.titles()))]);
-    for (name, figures) in names.iter().zip(&rows) {
-        let name = text::pad_right(name, name_width);
-        page.line([plain(format!("  {name}{}", columns.row(figures)))]);
-    }
+    page.table(TITLE_OF_NAMES, &names, name_width, &columns, &rows);
     for note in words::explain_parentheses(shown.iter().map(|program| program.label.as_slice())) {
         page.sentence(2, QUIET, &note);
     }
