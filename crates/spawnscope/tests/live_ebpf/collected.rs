@@ -16,9 +16,7 @@ const ENOTDIR: i64 = 20;
 #[apply(live_test)]
 #[needs(Cc)]
 fn each_mechanism_is_distinguished_and_counted() {
-    let record = Record::new();
-    let truth = Truth::new(&record.run([path("mechanisms"), path("tiny")]).expect_code(0).stdout);
-    let launches = launches(&record.file());
+    let (truth, launches) = Record::new().truth_and_launches([path("mechanisms"), path("tiny")]);
     let mut counted: HashMap<&str, i64> = HashMap::new();
     for child in launches.children_of(launches.root()) {
         *counted.entry(child.mechanism()).or_default() += 1;
@@ -32,9 +30,7 @@ fn each_mechanism_is_distinguished_and_counted() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn an_exec_by_a_thread_that_is_not_the_leader_stays_one_launch() {
-    let record = Record::new();
-    let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
-    let launches = launches(&record.file());
+    let (truth, launches) = Record::new().truth_and_launches([path("thread_exec"), path("tiny")]);
     assert_eq!(launches.0.len(), 2, "a thread is not a launch");
     let child = launches.with_pid(truth.one("child"));
     assert_eq!(child.programs(), ["tiny"]);
@@ -70,9 +66,8 @@ fn a_path_search_lists_each_directory_and_its_error() {
     }
     search.push(directory().display().to_string());
 
-    let record = Record::new();
     let search = format!("PATH={}", search.join(":"));
-    record.run(["/usr/bin/env", search.as_str(), "tiny"]).expect_code(0);
+    let record = Record::new().recorded(["/usr/bin/env", search.as_str(), "tiny"]);
     let launches = launches(&record.file());
     assert_eq!(launches.root().failed_execs(), expected);
     assert_eq!(launches.root().programs(), ["env", "tiny"]);

@@ -91,9 +91,8 @@ fn an_interrupt_ends_the_wait_for_all() {
 #[apply(live_test)]
 #[needs(PidNs)]
 fn a_reused_pid_is_another_launch() {
-    let record = Record::new().through(&["unshare", "--pid", "--fork", "--mount-proc"]);
-    let truth = Truth::new(&record.run([path("pid_reuse")]).expect_code(0).stdout);
-    let launches = launches(&record.file());
+    let (truth, launches) =
+        Record::new().through(&["unshare", "--pid", "--fork", "--mount-proc"]).truth_and_launches([path("pid_reuse")]);
     let same_pid = launches.all(|launch| launch.pid() == Some(truth.one("pid")));
     let codes: Vec<Option<i64>> = same_pid.iter().map(|launch| launch.exit_code()).collect();
     let expected: Vec<Option<i64>> = (0..truth.one("children")).map(Some).collect();
@@ -109,9 +108,7 @@ fn a_stopped_child_is_not_a_reaped_one() {
 }
 
 fn try_stopped_child() -> Result<(), String> {
-    let record = Record::new();
-    let truth = Truth::new(&record.run([path("stopped_child")]).expect_code(0).stdout);
-    let launches = launches(&record.file());
+    let (truth, launches) = Record::new().truth_and_launches([path("stopped_child")]);
     let child = launches.with_pid(truth.one("child"));
     assert_eq!(child.exit_code(), Some(3));
     let run_ns = child.phase_ns("run").expect("run is known");

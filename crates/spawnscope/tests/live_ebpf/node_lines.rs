@@ -133,8 +133,7 @@ fn without_the_option_node_gets_no_hook_and_no_file_remains() {
 fn record(files: &[(&str, &str)], main: &str) -> Vec<(String, String)> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     write_files(directory.path(), files);
-    let record = Record::new().flags(&["--node-lines"]);
     let main = directory.path().join(main);
-    record.run([NODE.as_ref(), main.as_os_str()]).expect_code(0);
+    let record = Record::new().flags(&["--node-lines"]).recorded([NODE.as_ref(), main.as_os_str()]);
     labelled_chains(&record.file())
 }

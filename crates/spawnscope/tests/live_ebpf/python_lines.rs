@@ -320,10 +320,9 @@ fn try_unknown_copy(launches: u32) -> Result<(), String> {
         "import subprocess, time\nfor n in range({launches}):\n  subprocess.call([{:?}, f'met {{n}}'])\n  time.sleep(0.05)\n",
         path("tiny")
     );
-    let record = Record::new();
     let shell = ["sh", "-c", "\"$0\" -c \"$1\"; :"].map(OsStr::new);
     let arguments = [copy.as_os_str(), OsStr::new(&text)];
-    record.run(shell.into_iter().chain(arguments)).expect_code(0);
+    let record = Record::new().recorded(shell.into_iter().chain(arguments));
     let chains = Chains::read(&record.file());
     let expected = [frame("", "<string>", 3)];
     let mut last = None;

@@ -18,9 +18,7 @@ fn a_wait_with_wnowait_does_not_reap() {
 #[apply(live_test)]
 fn every_way_to_reap_is_seen_when_it_happens() {
     const MS: i64 = 1_000_000;
-    let record = Record::new();
-    let truth = Truth::new(&record.run([path("ways_to_reap")]).expect_code(0).stdout);
-    let launches = launches(&record.file());
+    let (truth, launches) = Record::new().truth_and_launches([path("ways_to_reap")]);
     let late = truth.all("late");
     assert_eq!(late.len(), 4);
     for (pid, late_ns) in late.into_iter().zip(truth.all("late_ns")) {
@@ -42,9 +40,8 @@ fn every_way_to_reap_is_seen_when_it_happens() {
 #[needs(Strace, Python)]
 fn the_end_of_a_traced_thread_does_not_end_its_process() {
     let program = "import threading, time\nt = threading.Thread(target=int)\nt.start()\nt.join()\ntime.sleep(0.3)";
-    let record = Record::new();
     let strace = ["strace", "-f", "-o", "/dev/null"].into_iter();
-    record.run(strace.chain(["/usr/bin/python3", "-c", program])).expect_code(0);
+    let record = Record::new().recorded(strace.chain(["/usr/bin/python3", "-c", program]));
     let launches = launches(&record.file());
     let traced =
         launches.only(|launch| launch.programs().first().is_some_and(|program| program.starts_with("python3")));

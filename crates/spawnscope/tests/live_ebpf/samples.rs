@@ -127,9 +127,8 @@ fn a_wait_inside_execve_has_kernel_frames() {
 /// not reported.
 fn try_scanned() -> Result<(), String> {
     let mount_point = tempfile::tempdir().expect("a temporary directory");
-    let record = Record::new().flags(&["--sample", "999"]);
     let words = [path("long_exec"), "long".into(), path("tiny"), mount_point.path().into()];
-    record.run(words).expect_code(0);
+    let record = Record::new().flags(&["--sample", "999"]).recorded(words);
     let waits = stacks(&record, &["--off-cpu", "--phase", "exec"]);
     let (scanned, all) = weights(&waits, &["long_exec", "exec", "fanotify_handle_event_[k]"]);
     ok_if(scanned >= 7 * 20_000 && scanned * 10 >= all * 9, || format!("{waits:#?}"))

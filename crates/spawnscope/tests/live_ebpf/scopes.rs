@@ -97,10 +97,8 @@ fn the_whole_machine_is_recorded_for_a_given_time() {
 fn pids_are_those_of_the_recorders_own_namespace() {
     let record = Record::new().through(&["unshare", "--pid", "--fork", "--mount-proc"]);
     let script = "echo root=$$; sh -c 'echo child=$$; exit 3'; exit 0";
-    let finished = record.run(["sh", "-c", script]).expect_code(0);
-    let truth = Truth::new(&finished.stdout);
+    let (truth, launches) = record.truth_and_launches(["sh", "-c", script]);
     assert!(truth.one("root") < 100, "not in a namespace of its own");
-    let launches = launches(&record.file());
     assert_eq!(launches.root().pid(), Some(truth.one("root")));
     assert_eq!(launches.with_pid(truth.one("child")).exit_code(), Some(3));
 }
@@ -109,15 +107,13 @@ fn pids_are_those_of_the_recorders_own_namespace() {
 #[apply(live_test)]
 #[needs(PidNs)]
 fn a_container_is_recorded_from_outside_of_its_pid_namespace() {
-    let record = Record::new();
     let script = "echo first=$$; for i in 1 2 3; do \"$0\"; done; sh -c 'echo last=$$; exit 3'; exit 0";
     let words = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script].into_iter();
     let tiny = word("tiny");
     let command = words.chain([tiny.as_str()]);
-    let truth = Truth::new(&record.run(command).expect_code(0).stdout);
+    let (truth, launches) = Record::new().truth_and_launches(command);
     assert_eq!((truth.one("first"), truth.one("last")), (1, 5), "pids inside");
 
-    let launches = launches(&record.file());
     let first = launches.only(|launch| launch.parent() == Some(launches.root().id()));
     let children = launches.children_of(first);
     let programs: Vec<_> = children.iter().map(|child| child.programs().concat()).collect();

@@ -42,10 +42,8 @@ fn system_calls_of_a_shell_for_a_launch_are_separated_from_its_own_work() {
 
 #[apply(live_test)]
 fn closes_before_an_exec_are_counted_and_timed() {
-    let record = Record::new();
     let command = [word("closing"), CLOSES.to_string(), word("tiny")];
-    let truth = Truth::new(&record.run(command).expect_code(0).stdout);
-    let launches = launches(&record.file());
+    let (truth, launches) = Record::new().truth_and_launches(command);
     let amounts = truth.all("amount_ns");
     let methods = [("one_by_one", CLOSES), ("at_once", 1), ("with_a_break", 1 + CLOSES), ("nothing", 0)];
     for ((method, closes), amount) in methods.into_iter().zip(amounts) {
@@ -113,10 +111,9 @@ fn a_missing_loader_cache_is_distinguished_from_an_unused_one() {
 }
 
 fn last_exec_after(prepare: &str, search: &str) -> Value {
-    let record = Record::new().through(&["unshare", "--mount"]);
     let script = format!("{prepare} && exec env \"$0\" \"$1\"");
     let command = ["/bin/sh", "-c", &script, search, &word("needs_libraries")];
-    record.run(command).expect_code(0);
+    let record = Record::new().through(&["unshare", "--mount"]).recorded(command);
     last_exec(&record.file())
 }
 

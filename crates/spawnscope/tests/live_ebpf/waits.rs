@@ -52,9 +52,7 @@ fn longest(launches: &Launches, calls: &[u64]) -> Value {
 
 fn assert_waits_on_pipe(how: &str, calls: &[u64]) {
     let record = Record::new();
-    let finished = record.run([&word("wait_on_pipe"), how]).expect_code(0);
-    let truth = Truth::new(&finished.stdout);
-    let launches = launches(&record.file());
+    let (truth, launches) = record.truth_and_launches([&word("wait_on_pipe"), how]);
     let wait = longest(&launches, calls);
     assert_eq!(wait["object"]["kind"], "pipe", "{wait}");
     assert_eq!(wait["object"]["inode"], truth.one("inode"), "{wait}");
@@ -94,9 +92,8 @@ fn a_fifo_is_named_by_its_path() {
 
 #[apply(live_test)]
 fn a_wait_for_a_pipeline_is_attributed_to_its_programs() {
-    let record = Record::new();
     let script = "x=$(sleep 0.1 | cat; :); y=$(sleep 0.1)";
-    record.run(["bash", "-c", script]).expect_code(0);
+    let record = Record::new().recorded(["bash", "-c", script]);
     let row = only(attribution(&record, |row| row["command"] == "bash" && row["object"]["kind"] == "pipe"));
     assert_eq!(row["syscall"], "read");
     let on = row["on"].as_array().expect("an array");
@@ -160,9 +157,8 @@ fn a_scanner_is_named_if_exec_and_open_wait_for_it() {
 #[needs(MountNs, Fanotify)]
 fn a_recorded_scanner_is_a_scanner_too() {
     let scanned = tempfile::tempdir().expect("a temporary directory");
-    let record = Record::new();
     let words = [path("long_exec"), "long".into(), path("tiny"), scanned.path().into()];
-    record.run(words).expect_code(0);
+    let record = Record::new().recorded(words);
     let rows = attribution(&record, |row| row["object"]["kind"] == "permission");
     assert_eq!(rows.len(), 7, "one for each program: {rows:#?}");
     for row in rows {

@@ -37,8 +37,7 @@ fn concurrent_launches_of_many_threads_are_recorded() {
                   work = lambda: subprocess.run(['/bin/true'], check=True)\n\
                   threads = [threading.Thread(target=work) for _ in range(100)]\n\
                   [thread.start() for thread in threads]; [thread.join() for thread in threads]\n";
-    let record = Record::new().flags(&["-q"]);
-    record.run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
+    let record = Record::new().flags(&["-q"]).recorded(["/usr/bin/python3", "-S", "-c", script]);
     let all = launches(&record.file());
     assert_eq!(all.all(|launch| launch.command() == "true").len(), 100);
 }
@@ -152,12 +151,20 @@ fn a_forked_process_has_the_same_signals() {
                  launch('/usr/bin/grep', signal.SIG_BLOCK)\n\
                  launch(os.open('/usr/bin/grep', os.O_RDONLY), signal.SIG_UNBLOCK)\n\
                  launch('/usr/bin/grep', signal.SIG_UNBLOCK)\n";
-    let script = format!("{FORKS}{calls}");
-    let words = ["/usr/bin/python3", "-S", "-c", &script];
-    let plain = run(std::process::Command::new(words[0]).args(&words[1..]));
+    let output = assert_same_signals(&format!("{FORKS}{calls}"));
+    assert!(!output.contains("caught"), "{output}");
+}
+
+/// Compares what a Python program that shows signals prints without and with the recorder. Returns
+/// that.
+#[track_caller]
+fn assert_same_signals(script: &str) -> String {
+    let words = ["/usr/bin/python3", "-S", "-c", script];
+    let plain = run(std::process::Command::new(words[0]).args(&words[1..])).output();
     let recorded = Record::new().flags(&["-q"]).run(words).expect_code(0);
-    assert!(plain.output().contains("SigPnd") && !plain.output().contains("caught"), "{}", plain.output());
-    assert_eq!(recorded.output(), plain.output());
+    assert!(plain.contains("SigPnd"), "{plain}");
+    assert_eq!(recorded.output(), plain);
+    plain
 }
 
 /// A fork that is released before its exec executes the instructions of its program.
@@ -183,11 +190,7 @@ fn a_process_spawned_with_blocked_signals_has_the_same_signals() {
                   \x20   os.waitpid(os.posix_spawn(argv[0], argv, os.environ), 0)\n\
                   for path in 'grep', '/nonexistent':\n\
                   \x20   os.spawnvp(os.P_WAIT, path, ['grep', *argv[1:]])\n";
-    let words = ["/usr/bin/python3", "-S", "-c", script];
-    let plain = run(std::process::Command::new(words[0]).args(&words[1..]));
-    let recorded = Record::new().flags(&["-q"]).run(words).expect_code(0);
-    assert!(plain.output().contains("SigPnd"), "{}", plain.output());
-    assert_eq!(recorded.output(), plain.output());
+    assert_same_signals(script);
 }
 
 #[apply(live_test)]

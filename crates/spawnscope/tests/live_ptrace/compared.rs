@@ -18,8 +18,7 @@ fn is_close_to(measured: i64, truth: i64) -> bool {
 /// Returns the medians of the phases of a program's launches, without the phases that are unknown
 /// for more than a tenth of the launches.
 fn medians(flags: &[&str], command: &[&str], program: &str) -> BTreeMap<&'static str, i64> {
-    let record = Record::new().flags(flags).flags(&["-q"]);
-    record.run(command).expect_code(0);
+    let record = Record::new().flags(flags).flags(&["-q"]).recorded(command);
     let all = launches(&record.file());
     let programs = all.all(|launch| launch.command() == program);
     assert!(programs.len() >= 100, "{} launches of {program}", programs.len());

@@ -13,8 +13,7 @@ use crate::support::{apply, live_test};
 #[track_caller]
 fn assert_first(words: &[&str], rules: &[&str], min_share: f64) {
     best_of_three(|| {
-        let record = Record::new().flags(&["--quiet"]);
-        record.run(words).expect_code(0);
+        let record = Record::new().flags(&["--quiet"]).recorded(words);
         let found = advice(&record.file());
         let first = found.first().ok_or("no advice")?;
         let (rule, saved) = (first["rule"].as_str().expect("a rule"), first["saving_ns"].as_f64().expect("a saving"));

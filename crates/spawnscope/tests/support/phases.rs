@@ -6,9 +6,8 @@ use std::ffi::OsString;
 
 use super::attempts::best_of_three;
 use super::launches::PHASES;
-use super::recording::launches;
 use super::run::{Record, uses_ptrace};
-use super::workloads::{Truth, path};
+use super::workloads::path;
 
 const MIN_TOLERANCE_NS: i64 = 1_000_000;
 const MAX_GROWTH_OF_OTHERS_NS: i64 = 3_000_000;
@@ -38,10 +37,7 @@ struct Measurement {
 
 impl Measurement {
     fn record(flags: &[&str], command: &[OsString]) -> Measurement {
-        let record = Record::new().flags(flags);
-        let finished = record.run(command).expect_code(0);
-        let truth = Truth::new(&finished.stdout);
-        let launches = launches(&record.file());
+        let (truth, launches) = Record::new().flags(flags).truth_and_launches(command);
         let phases = truth.all("child").into_iter().map(|pid| {
             let launch = launches.with_pid(pid);
             PHASES.map(|phase| launch.phase_ns(phase))

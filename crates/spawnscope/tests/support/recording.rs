@@ -6,7 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::launches::Launches;
-use super::run::{Finished, spawnscope};
+use super::run::{Finished, Record, spawnscope};
+use super::workloads::Truth;
 
 /// Runs a verb on a recording. The verb must succeed.
 #[track_caller]
@@ -44,4 +45,13 @@ pub fn row_of<'r>(report: &'r Value, command: &str) -> &'r Value {
 /// Returns all launches of a recording.
 pub fn launches(file: &Path) -> Launches {
     Launches::parse(&read(&["export", "--format", "ndjson"], file).stdout)
+}
+
+impl Record {
+    /// Records a command, which must succeed. Returns what it printed, and its launches.
+    #[track_caller]
+    pub fn truth_and_launches(&self, traced: impl IntoIterator<Item = impl AsRef<OsStr>>) -> (Truth, Launches) {
+        let truth = Truth::new(&self.run(traced).expect_code(0).stdout);
+        (truth, launches(&self.file()))
+    }
 }
