@@ -453,3 +453,16 @@ fn launches_that_a_known_program_chooses_itself_are_not_the_users() {
         assert_eq!(advice.foreign.map(|foreign| foreign.owner), owner, "{launcher}");
     }
 }
+
+#[test]
+fn a_cure_of_some_launches_counts_only_these() {
+    let mut serial = Serial::with_command("/usr/bin/python3", &["python3", "x.py"]);
+    for number in 0..9 {
+        let file = number.to_string();
+        let words = if number < 3 { ["git", "init", &file] } else { ["git", "add", &file] };
+        serial.launch(&Spans::USUAL, Some(("/usr/bin/git", &words)));
+    }
+    let advice = only(&advices(&serial.finish()), "many-per-launch");
+    assert!(advice.finding.title.starts_with("python3 launches git 6 times (git add)"), "{advice:?}");
+    assert!(advice.finding.evidence[0].starts_with("6 launches take"), "{advice:?}");
+}

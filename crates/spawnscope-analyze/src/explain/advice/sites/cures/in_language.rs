@@ -202,7 +202,7 @@ fn of_language(
         ("count", &times(shells.len())),
         ("lines", &units::count(shells.len() as u64)),
         ("begin", begin.as_deref().unwrap_or_default()),
-        ("place", &place(context, site)),
+        ("place", &place(context, &site.launches)),
         ("language", runtime.name()),
         ("took", &time(context.spent_on(&shells))),
     ];

@@ -145,29 +145,30 @@ fn finding(
     what: &str,
     launches: Vec<u32>,
 ) -> Finding {
-    let has_shell = site.launches.iter().all(|launch| shell_between(context.forest(), *launch).is_some());
+    let has_shell = launches.iter().all(|launch| shell_between(context.forest(), *launch).is_some());
     let values = [
         ("parent", &name(site.parent)[..]),
         ("program", &if site.program.is_empty() { "a missing program".to_owned() } else { name(site.program) }),
         ("through", if has_shell { " through a shell" } else { "" }),
-        ("count", &times(site.launches.len())),
+        ("count", &times(launches.len())),
         ("what", what),
-        ("place", &place(context, site)),
+        ("place", &place(context, &launches)),
     ];
     let example = context.example(&launches);
     let finding = Finding { rule: id, launches, example, ..Finding::default() };
-    with_time(context, site, finding.recipe(context, "site", &[number(site)], &values))
+    let number = number(&finding.launches);
+    with_time(context, finding.recipe(context, "site", &[number], &values))
 }
 
-fn number(site: &Site<'_>) -> &'static str {
-    if site.launches.len() == 1 { "one" } else { "several" }
+fn number(launches: &[u32]) -> &'static str {
+    if launches.len() == 1 { "one" } else { "several" }
 }
 
-/// Returns `, at build.sh:7` if all launches of a site come from one line.
-fn place(context: &RuleContext<'_, '_>, site: &Site<'_>) -> String {
-    match (context.sites.count(&site.launches), site.launches.len() as u64) {
+/// Returns `, at build.sh:7` if all launches come from one line.
+fn place(context: &RuleContext<'_, '_>, launches: &[u32]) -> String {
+    match (context.sites.count(launches), launches.len() as u64) {
         // The text of a line that code of another language passes to a shell is not a place.
-        _ if site.launches.iter().any(|launch| is_unplaced_line(context, *launch)) => String::new(),
+        _ if launches.iter().any(|launch| is_unplaced_line(context, *launch)) => String::new(),
         (counts, all) if counts.largest.first().is_some_and(|(_, count)| *count == all) => {
             format!(", at {}", name(&counts.largest[0].0.short_label()))
         }
@@ -180,13 +181,15 @@ fn is_unplaced_line(context: &RuleContext<'_, '_>, launch: u32) -> bool {
         && context.sites.call_site_of(launch as usize).is_some_and(|site| site.file.is_none())
 }
 
-/// Adds where the time of a site is.
-fn with_time(context: &RuleContext<'_, '_>, site: &Site<'_>, finding: Finding) -> Finding {
-    let all = &site.launches;
+/// Adds where the time of a finding's launches is.
+fn with_time(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
+    let all = &finding.launches.clone();
     let spent = context.spent_on(all);
     let charges = all.iter().map(|index| &context.path.launches[*index as usize]);
     let (own, tax) = charges.fold((0, 0), |(own, tax), each| (own + each.get(Phase::Run).0, tax + each.tax().0));
-    let below = site.critical.since(Nanos(own + tax));
+    let steps = context.walk(&super::outermost(context, all));
+    let critical = Nanos(steps.map(|step| context.path.launches[step.index].total().0).sum());
+    let below = critical.since(Nanos(own + tax));
     let (inner, held) = largest_descendant(context, all).unzip();
     let if_known = |span: Option<Nanos>| span.map(time).unwrap_or_default();
     let values = [
@@ -202,7 +205,8 @@ fn with_time(context: &RuleContext<'_, '_>, site: &Site<'_>, finding: Finding) -
         ("status", &failure(context, all).map(|status| status.to_string()).unwrap_or_default()),
     ];
     let is_unplaced = all.iter().all(|index| context.sites.number_of(*index as usize).is_none());
-    finding.recipe(context, "site-time", &[number(site), case(is_unplaced, "unplaced")], &values)
+    let cases = [number(all), case(is_unplaced, "unplaced")];
+    finding.recipe(context, "site-time", &cases, &values)
 }
 
 /// Returns the status with which all launches failed. A status of 1 is an answer for many programs.

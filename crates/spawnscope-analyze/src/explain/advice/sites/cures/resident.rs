@@ -178,7 +178,7 @@ pub(super) fn single(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<F
     let values = [
         ("parent", &name(site.parent)[..]),
         ("program", &name(site.program)),
-        ("place", &place(context, site)),
+        ("place", &place(context, &site.launches)),
         ("repeats", front_end.as_ref().map_or("", |front_end| front_end.repeats)),
         ("fix", front_end.as_ref().map_or("", |front_end| front_end.fix)),
         ("command", command.as_deref().unwrap_or_default()),
