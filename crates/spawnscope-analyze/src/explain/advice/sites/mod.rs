@@ -218,24 +218,26 @@ fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) ->
                 && have_same_fixes(known, &cures, is_of_make || has_inputs)
         });
         match alike {
-            Some((other, known)) => {
-                other.launches.extend(site.launches);
-                other.launches.sort_unstable();
-                other.critical.0 += site.critical.0;
-                let has_several = other.program != site.program;
-                if has_several {
-                    other.program = FUNCTIONS_OF_MAKE;
-                }
-                *known = cures::of(context, other);
-                if has_several {
-                    known.truncate(1);
-                }
-            }
+            Some((other, known)) => *known = cures_with(context, other, site),
             None if cures.is_empty() || is_full => {}
             None => found.push((site, cures)),
         }
     }
     found
+}
+
+/// Adds the launches of a site to another one, and returns the cures of both.
+fn cures_with<'a>(context: &RuleContext<'_, 'a>, site: &mut Site<'a>, other: Site<'a>) -> Vec<Finding> {
+    site.launches.extend(other.launches);
+    site.launches.sort_unstable();
+    site.critical.0 += other.critical.0;
+    let has_several = site.program != other.program;
+    if has_several {
+        site.program = FUNCTIONS_OF_MAKE;
+    }
+    let mut cures = cures::of(context, site);
+    cures.truncate(if has_several { 1 } else { cures.len() });
+    cures
 }
 
 /// Whether the arguments that are not those of all launches are mostly those of others.
