@@ -226,7 +226,7 @@ fn a_shell_has_no_builtin_for_changes_of_files() {
     assert!(fix_of(&rm).contains("several files"), "{rm:?}");
     assert!(!fix_of(&rm).contains("##*/"), "{rm:?}");
     let ask = only(&advice_on_launches(BASH, &["/opt/ask", "f@"], WAIT4), "in-language");
-    assert!(fix_of(&ask).contains("keep one process") && !fix_of(&ask).contains("##*/"), "{ask:?}");
+    assert!(fix_of(&ask).contains("pass all inputs to one launch") && !fix_of(&ask).contains("##*/"), "{ask:?}");
 }
 
 const BASH: &[&str] = &["/bin/bash", "loop.sh"];
