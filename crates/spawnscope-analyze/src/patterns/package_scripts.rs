@@ -41,15 +41,25 @@ impl<'a> ScriptCall<'a> {
     /// Returns the name of the script in `package.json`. `None` if the runner starts a program by
     /// its name.
     pub(crate) fn script(&self) -> Option<&'a [u8]> {
-        let (subcommand, others) = self.arguments.split_first()?;
-        match *subcommand {
-            _ if self.runner == "npx" => None,
-            b"exec" | b"x" => None,
-            b"run" | b"run-script" => others.iter().find(|word| !word.starts_with(b"-")).copied(),
-            b"t" => Some(b"test"),
-            script => Some(script),
-        }
+        script(self.runner, &self.arguments)
     }
+}
+
+fn script<'a>(runner: &str, arguments: &[&'a [u8]]) -> Option<&'a [u8]> {
+    let (subcommand, others) = arguments.split_first()?;
+    match *subcommand {
+        _ if runner == "npx" => None,
+        b"exec" | b"x" => None,
+        b"run" | b"run-script" => others.iter().find(|word| !word.starts_with(b"-")).copied(),
+        b"t" => Some(b"test"),
+        script => Some(script),
+    }
+}
+
+/// Whether a launch is a runner of a script, which may start other scripts, too.
+pub(crate) fn runs_script(forest: &Forest<'_>, index: usize) -> bool {
+    let call = forest.launches[index].execs.last().and_then(runner_of);
+    call.is_some_and(|(runner, arguments)| script(runner, &arguments).is_some())
 }
 
 /// Whether a runner started the script that makes a launch.

@@ -8,7 +8,7 @@ use super::{Edit, NewCode, Result, Rewrite, ShellRewrite};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::model::launch::{Launch, Outcome};
-use crate::patterns::package_scripts::ScriptCall;
+use crate::patterns::package_scripts::runs_script;
 use crate::patterns::programs::has_property;
 use crate::patterns::shells::{Dialect, command_of};
 use crate::sites::callers::Callers;
@@ -95,8 +95,7 @@ fn key_of<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Key<'g>, Hos
     }
     let of_package = |launch: usize| {
         let command = forest.launches[launch].execs.first().and_then(command_of)?;
-        let runner = ScriptCall::of(forest, forest.parent(launch)? as u32)?;
-        runner.script().map(|_| command.to_vec())
+        runs_script(forest, forest.parent(launch)?).then(|| command.to_vec())
     };
     let command = forest.ancestors(index as usize).find_map(of_package)?;
     let directory = forest.launcher(index as usize).and_then(|shell| shell.cwd());
