@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use super::shells::{StartByShell, is_shell, needless_shell, wrapped_child};
+use super::shells::{is_in_needless_shell, is_shell, wrapped_child};
 use super::words::{contains, rows};
 use crate::model::frames::{Frame, is_standard_library};
 use crate::model::launch::{Launch, base_name, is_version_of};
@@ -119,7 +119,7 @@ pub(crate) fn shell_between(forest: &Forest<'_>, launch: u32) -> Option<u32> {
     let shell = forest.parent(launch as usize)? as u32;
     // Other shells have more children, and are not read.
     wrapped_child(forest, shell).filter(|child| *child == launch)?;
-    let is_only_child = needless_shell(forest, shell) == Some(StartByShell::Launch(launch));
+    let is_only_child = is_in_needless_shell(forest, launch);
     let is_code = || {
         let runtime = Runtime::of_launcher(forest, shell);
         !matches!(runtime, Runtime::Shell | Runtime::Fish | Runtime::Make | Runtime::Native)

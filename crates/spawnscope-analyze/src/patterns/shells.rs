@@ -37,6 +37,13 @@ pub(crate) fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<StartByS
     wrapped_child(forest, index).map(StartByShell::Launch)
 }
 
+/// Whether an unnecessary shell launched a program. One that executed a script in its own process
+/// did not launch what the script launches.
+pub(crate) fn is_in_needless_shell(forest: &Forest<'_>, index: u32) -> bool {
+    let shell = forest.parent(index as usize);
+    shell.is_some_and(|shell| needless_shell(forest, shell as u32) == Some(StartByShell::Launch(index)))
+}
+
 /// Returns the command of a shell: the string after `-c`.
 pub(crate) fn command_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     if !is_shell(base_name(exec.path())) {

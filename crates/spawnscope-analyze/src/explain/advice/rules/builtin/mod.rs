@@ -22,7 +22,7 @@ use crate::model::grouped::grouped;
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::{PipelineUnit, writer_of};
 use crate::patterns::programs::has_property;
-use crate::patterns::shells::{Dialect, needless_shell};
+use crate::patterns::shells::{Dialect, is_in_needless_shell};
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use call::{Call, Substitute};
@@ -193,12 +193,11 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
     } else {
         context.small_work.is_mostly_tax(index)
     };
-    let is_in_needless_shell = forest.parent(index).is_some_and(|shell| needless_shell(forest, shell as u32).is_some());
     // The work of `which`, a script without input, is as small as that of a builtin. The user does
     // not maintain the scripts of a version manager.
     if !is_small && launch.command.name != b"which"
         || is_in_version_manager(forest, index as u32)
-        || is_in_needless_shell
+        || is_in_needless_shell(forest, index as u32)
     {
         return None;
     }

@@ -20,7 +20,7 @@ use crate::explain::advice::tables::case;
 use crate::model::grouped::grouped;
 use crate::patterns::programs::{has_property, version_has_property};
 use crate::patterns::runtimes::Runtime;
-use crate::patterns::shells::{command_of, is_shell, needless_shell};
+use crate::patterns::shells::{command_of, is_in_needless_shell, is_shell, needless_shell};
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::units;
 
@@ -73,10 +73,9 @@ pub(super) fn small_programs(context: &RuleContext<'_, '_>, site: &Site<'_>) -> 
 /// programs in an unnecessary shell, the rule `needless-shell` has better advice.
 fn is_small(context: &RuleContext<'_, '_>, index: u32) -> bool {
     let forest = context.forest();
-    let parent = forest.parent(index as usize);
     context.launch(index).execs.len() == 1
         && forest.children(index as usize).is_empty()
-        && parent.is_none_or(|parent| needless_shell(forest, parent as u32).is_none())
+        && !is_in_needless_shell(forest, index)
         && context.small_work.is_mostly_tax_by_cpu_time(index as usize)
         && !builtin::may_read_much(context, index)
 }
