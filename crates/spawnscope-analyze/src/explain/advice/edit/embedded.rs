@@ -109,6 +109,7 @@ impl<'t> Code<'t> {
                 let (name, expanded) = (format!("$${{{EXPANDED}{number}"), String::from_utf8_lossy(expanded));
                 text.replace(&format!("{name}}}"), &expanded)
                     .replace(&format!("{name}##*/}}"), &format!("$(notdir {expanded})"))
+                    .replace(&format!("{name}%/*}}"), &format!("$(patsubst %/,%,$(dir {expanded}))"))
             });
             refuse_if(text.contains(EXPANDED), "make expands what the shell would have to change")?;
             Ok(Splice { limits: change.limits, ..splice(range, text) })

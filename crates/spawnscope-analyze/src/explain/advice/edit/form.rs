@@ -163,7 +163,7 @@ impl Form {
     pub(super) fn has_input(&self) -> bool {
         match self {
             Form::Steps { operand, .. } => *operand == Operand::Input,
-            _ => self.texts().iter().any(|text| text.contains("{x}")),
+            _ => self.texts().iter().any(|text| text.contains("{x}") || text.contains("{#x}")),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{Result, Splice, inserted, or_refuse, refuse, refuse_for, refuse_if, 
 use crate::explain::advice::phrases::name;
 use crate::model::launch::base_name;
 use crate::patterns::programs::has_property;
-use crate::patterns::script::{Assignment, Kind, Script, Word, identifiers, is_name_byte, names};
+use crate::patterns::script::{Assignment, Kind, Part, Script, identifiers, is_name_byte, names};
 use crate::patterns::shells::is_shell;
 use crate::patterns::words::contains;
 use crate::patterns::xargs::XargsOptions;
@@ -100,21 +100,16 @@ fn with_variable(code: &[u8], file: &str, placeholder: Option<&[u8]>, parameter:
     refuse_if(has_part, "the shell code contains quotes, counters or comments")?;
     refuse_if((0..script.len()).any(|index| lasts(&script, index)), "the shell code affects the next input, too")?;
     let uses = match placeholder {
-        Some(placeholder) => words_that_are(&script, placeholder),
-        None => parameters(code, parameter),
+        Some(placeholder) => placeholders(&script, placeholder, file),
+        None => parameters(code, parameter).map(|uses| {
+            let is_longer = |range: &Range<usize>| code.get(range.end).is_some_and(|next| is_name_byte(*next));
+            let is_braced = |range: &Range<usize>| is_longer(range) && code[range.start - 1] == b'$';
+            let text = |range: &Range<usize>| if is_braced(range) { format!("{{{file}}}") } else { file.to_owned() };
+            uses.into_iter().map(|range| splice(range.clone(), text(&range))).collect()
+        }),
     };
     let uses = uses.filter(|uses| !uses.is_empty());
-    let change = |range: Range<usize>| {
-        let is_longer = code.get(range.end).is_some_and(|next| is_name_byte(*next));
-        let text = match placeholder {
-            Some(_) => format!("\"${file}\""),
-            None if is_longer && code[range.start - 1] == b'$' => format!("{{{file}}}"),
-            None => file.to_owned(),
-        };
-        splice(range, text)
-    };
-    let uses = or_refuse(uses, "the shell code uses its arguments in other ways")?;
-    let changed = spliced(code, &uses.into_iter().map(change).collect::<Vec<_>>());
+    let changed = spliced(code, &or_refuse(uses, "the shell code uses its arguments in other ways")?);
     Ok(changed.trim_ascii().strip_suffix(b";").unwrap_or(changed.trim_ascii()).to_vec())
 }
 
@@ -165,16 +160,34 @@ fn parameters(code: &[u8], parameter: u8) -> Option<Vec<Range<usize>>> {
     Some(uses)
 }
 
-/// Returns the words that are this text. `None` if it is also elsewhere.
-fn words_that_are(script: &Script<'_>, text: &[u8]) -> Option<Vec<Range<usize>>> {
-    let words = (0..script.len()).filter_map(|index| script.simple(index)).flat_map(|simple| {
-        let targets = simple.redirections.iter().map(|each| &each.target);
-        simple.words.iter().skip(1).chain(targets)
+/// Returns the changes of the words that contain the placeholder of xargs, within double quotes or
+/// without any quotes. `None` if it is also elsewhere.
+fn placeholders(script: &Script<'_>, text: &[u8], file: &str) -> Option<Vec<Splice>> {
+    parameters(script.text, b'-')?;
+    let commands = (0..script.len()).filter_map(|index| script.simple(index));
+    let words = commands.flat_map(|simple| {
+        simple.all_words().filter(|word| simple.words.first().map(|first| &first.range) != Some(&word.range))
     });
-    let is_plain = |word: &&Word<'_>| script.source(&word.range) == text;
-    let mut uses: Vec<Range<usize>> = words.filter(is_plain).map(|word| word.range.clone()).collect();
-    uses.sort_unstable_by_key(|range| range.start);
+    let mut changes = Vec::new();
+    for word in words {
+        let nested =
+            |part: &Part<'_>| if let Part::Substitution { node, .. } = part { Some(script.range(*node)) } else { None };
+        let nested: Vec<Range<usize>> = word.parts.iter().filter_map(nested).collect();
+        let own = word.range.clone().filter(|at| !nested.iter().any(|range| range.contains(at)));
+        let quotes: Vec<usize> = own.clone().filter(|at| script.text[*at] == b'"').collect();
+        let is_quoted = quotes[..] == [word.range.start, word.range.end - 1];
+        for at in own.filter(|at| script.text[*at..].starts_with(text)) {
+            let is_longer = script.text.get(at + text.len()).is_some_and(|next| is_name_byte(*next));
+            let text_of_file = match (is_quoted, quotes.is_empty()) {
+                (true, _) if is_longer => format!("${{{file}}}"),
+                (true, _) => format!("${file}"),
+                (false, true) => format!("\"${file}\""),
+                (false, false) => return None,
+            };
+            changes.push(splice(at..at + text.len(), text_of_file));
+        }
+    }
+    changes.sort_by_key(|change| change.range.start);
     let all = script.text.windows(text.len().max(1)).filter(|window| *window == text).count();
-    let has_parameters = script.text.contains(&b'$');
-    (uses.len() == all && !has_parameters).then_some(uses)
+    (changes.len() == all).then_some(changes)
 }

@@ -202,13 +202,27 @@ fn through_pipe(
     ])
 }
 
-/// Checks that a loop consists of a statement and of assignments.
+/// Checks that a loop consists of a statement, of assignments, and of tests that skip rounds.
 fn check_only_computes(script: &Script<'_>, around: &Around<'_>, statement: &Statement<'_>) -> Result<()> {
-    let is_assignment = |list: &usize| {
-        let simple = script.command_of(*list).and_then(|command| script.simple(command));
-        simple.is_some_and(|simple| simple.words.is_empty() && simple.redirections.is_empty())
+    const SILENT: Words = Words(": [ break continue test true");
+    const TESTS: Words = Words("-n -z -eq -ne -lt -le -gt -ge");
+    let is_test_of_file = |word: &Word<'_>| {
+        word.literal().is_some_and(|word| word.starts_with(b"-") && word.len() < 4 && !TESTS.contains(&word))
     };
-    let are_known = statements(script, around).iter().all(|list| *list == statement.list || is_assignment(list));
+    let only_computes = |index: usize| match script.kind(index) {
+        Kind::Simple(simple) if simple.words.is_empty() => simple.redirections.is_empty(),
+        Kind::Simple(simple) => {
+            let is_silent = script.program(index).is_some_and(|word| SILENT.contains(&word));
+            is_silent && simple.is_bare() && !simple.words.iter().any(is_test_of_file)
+        }
+        Kind::Expression(words) => script.code(index).starts_with(b"[[") && !words.iter().any(is_test_of_file),
+        Kind::List { is_background } => !is_background,
+        Kind::Pipeline { .. } | Kind::Compound => true,
+        _ => false,
+    };
+    let are_known = statements(script, around)
+        .iter()
+        .all(|list| *list == statement.list || script.inside(*list).all(only_computes));
     let does_more = (0..script.len()).any(|index| does_more(script, around, index));
     refuse_if(!(statement.if_failed.is_none() && are_known && !does_more), "the loop has other commands, too")
 }

@@ -25,6 +25,15 @@ pub(super) fn is_one_line(script: &Script<'_>, word: &Word<'_>) -> bool {
     is_line(script, word, &mut Vec::new())
 }
 
+/// Like `is_one_line`, for a library, too: what other files pass to a function that this one never
+/// calls is taken for lines.
+pub(super) fn may_be_one_line(script: &Script<'_>, word: &Word<'_>) -> bool {
+    let is_named_once = |name: &[u8]| identifiers(script.text).filter(|word| *word == name).count() == 1;
+    let is_library_function =
+        |index: &usize| matches!(script.kind(*index), Kind::Function) && is_named_once(script.function_name(*index));
+    is_line(script, word, &mut (0..script.len()).filter(is_library_function).map(|index| script.code(index)).collect())
+}
+
 fn is_line<'t>(script: &Script<'t>, word: &Word<'t>, known: &mut Vec<&'t [u8]>) -> bool {
     word.parts.iter().all(|part| match part {
         Part::Literal { text, .. } => !text.contains(&b'\n'),
@@ -34,8 +43,9 @@ fn is_line<'t>(script: &Script<'t>, word: &Word<'t>, known: &mut Vec<&'t [u8]>) 
         Part::Other { text, .. } => match text.strip_prefix(b"${") {
             Some(inside) => {
                 let length = identifier_length(inside);
-                let is_removal =
-                    matches!(inside.get(length), Some(b'#' | b'%' | b':' | b',' | b'^')) && !inside.contains(&b'$');
+                let is_removal = matches!(inside.get(length), Some(b'#' | b'%' | b':' | b',' | b'^' | b'/'))
+                    && !inside.contains(&b'$')
+                    && !inside.contains(&b'\n');
                 inside.starts_with(b"#")
                     || length > 0 && is_removal && is_line_at(script, word, &inside[..length], known)
             }
@@ -74,9 +84,14 @@ fn is_assigned_before<'t>(script: &Script<'t>, at: usize, name: &'t [u8], known:
             let has_branches = parent.is_some_and(|parent| {
                 matches!(script.kind(parent), Kind::Compound) && !script.code(parent).starts_with(b"{")
             });
-            let assigned = script.command_of(last).and_then(|command| script.assigned(command));
-            let value = assigned.filter(|(variable, _)| *variable == name && !has_branches);
-            return value.is_some_and(|(_, value)| is_line(script, value, &mut known.to_vec()));
+            let Some(command) = script.command_of(last).filter(|_| !has_branches) else { return false };
+            let value = script.assigned(command).filter(|(variable, _)| *variable == name);
+            let is_declared = |simple: &Simple<'t>| {
+                contains(script.code(command), &[name, b"="].concat())
+                    && declares_line(script, simple, name, &mut known.to_vec())
+            };
+            return value.is_some_and(|(_, value)| is_line(script, value, &mut known.to_vec()))
+                || script.simple(command).is_some_and(is_declared);
         }
     }
     false
@@ -87,7 +102,7 @@ fn is_variable_line<'t>(script: &Script<'t>, name: &'t [u8], known: &mut Vec<&'t
     if known.contains(&name) {
         return true;
     }
-    if known.len() == MAX_VARIABLES {
+    if known.len() >= 2 * MAX_VARIABLES {
         return false;
     }
     known.push(name);
@@ -133,7 +148,7 @@ fn is_parameter_line<'t>(script: &Script<'t>, at: usize, known: &mut Vec<&'t [u8
     known.push(source);
     let calls = script.calls_everywhere(name).unwrap_or_default();
     let sets = script.calls_in(&script.range(function)).any(|program| program == b"set");
-    known.len() <= MAX_VARIABLES
+    known.len() <= 2 * MAX_VARIABLES
         && !(calls.is_empty() || sets)
         && calls
             .iter()

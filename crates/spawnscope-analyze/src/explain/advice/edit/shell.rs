@@ -82,7 +82,7 @@ impl ShellRewrite {
             refuse_if(is_one_of(&self.others, command), others)?;
             let call = FoundCall::new(&script, self, command, number)?;
             if let Some(stage) = stages::last_stage(&call) {
-                let separated = spliced(text, &[stage]);
+                let separated = spliced(text, &stage);
                 let of_stages = in_order(self.splices(&separated, line)?)?;
                 let limits = of_stages.iter().flat_map(|splice| &splice.limits).copied();
                 // The echo is that of the first edit.
@@ -227,10 +227,21 @@ impl<'s> FoundCall<'s> {
         refuse_if(is_used, "the declared variable is also an argument of the call")?;
         let variable = name(variable);
         let mut commands = self.commands(&variable, input)?;
+        // A declaration hides a failure.
+        if declaration.is_some() && checks_status(self.script.text) {
+            commands
+                .iter_mut()
+                .filter(|command| command.contains(" || "))
+                .for_each(|command| command.push_str(" || :"));
+        }
         match declaration.as_deref() {
             None => {}
             Some(b"export") => commands.push(format!("export {variable}")),
-            Some(builtin) => commands.insert(0, format!("{} {variable}", name(builtin))),
+            // Without a value, zsh prints the variable if it is known.
+            Some(builtin) => {
+                let value = if self.rewrite.dialect == Dialect::Zsh { "=" } else { "" };
+                commands.insert(0, format!("{} {variable}{value}", name(builtin)));
+            }
         }
         let is_statement = self.script.statement(holder).is_some() || commands.len() == 1;
         let text = commands.join("; ");
@@ -357,6 +368,14 @@ impl<'s> FoundCall<'s> {
     fn filled(&self, template: &str, variable: &str, input: Input<'_>) -> Result<String> {
         input.map_or(Ok(()), |input| self.check_lines(input))?;
         let template = template.replace("{y}", variable).replace("{r}", &self.new_variable(input));
+        let template = match (template.contains("{#x}"), input.and_then(Word::variable)) {
+            (true, None) => return refuse("the input is not the text of a variable"),
+            (true, Some(text)) if stages::has_newline(self) => {
+                template.replace("{#x}", &format!("$((${{#{}}} + 1))", name(text)))
+            }
+            (true, Some(text)) => template.replace("{#x}", &format!("${{#{}}}", name(text))),
+            (false, _) => template,
+        };
         let input = input.map_or(Ok(String::new()), |input| self.plain_source(input))?;
         let value = |kind: &str, word: &Word<'_>| match kind {
             "" => Some(self.plain_source(word)),
@@ -371,7 +390,7 @@ impl<'s> FoundCall<'s> {
 
     fn check_lines(&self, word: &Word<'_>) -> Result<()> {
         refuse_if(
-            self.rewrite.code.needs_one_line && !one_line::is_one_line(self.script, word),
+            self.rewrite.code.needs_one_line && !one_line::may_be_one_line(self.script, word),
             format!("`{}` may contain several lines", name(self.script.source(&word.range))),
         )
     }

@@ -4,9 +4,11 @@
 
 use std::ops::Range;
 
-use super::shell::FoundCall;
+use super::around::declared;
+use super::one_line::is_one_line;
+use super::shell::{FoundCall, unused_variable};
 use super::{Form, NewCode, Result, ShellRewrite, Splice, inserted, limited, or_refuse, refuse, refuse_if, splice};
-use crate::explain::advice::phrases::{ECHO_LIMIT, name, quoted};
+use crate::explain::advice::phrases::{ECHO_LIMIT, ONE_LINE_LIMIT, name, quoted};
 use crate::model::launch::base_name;
 use crate::patterns::expressions::extended;
 use crate::patterns::programs::has_property;
@@ -226,17 +228,24 @@ pub(super) fn fed_word<'s>(feeder: &'s Simple<'s>) -> Option<&'s Word<'s>> {
     let is_option = matches!(word.parts.first(), Some(Part::Literal { text, .. }) if text.starts_with(b"-"));
     let words = feeder.texts();
     let prints = match &words.iter().map(Vec::as_slice).collect::<Vec<_>>()[..] {
-        [b"echo", _] => !is_option,
+        [b"echo", _] | [b"echo", b"-n", _] => !is_option,
         [b"printf", format, _] => matches!(*format, b"%s" | b"%s\\n"),
         _ => false,
     };
     prints.then_some(word)
 }
 
+/// Whether a newline ends the text that a call is fed with.
+pub(super) fn has_newline(call: &FoundCall<'_>) -> bool {
+    let feeder = call.script.source(&(call.script.start(call.pipeline[0])..call.script.start(call.command)));
+    let is_echo = |words: &[u8]| words.strip_prefix(b"echo").is_some_and(|rest| !rest.trim_ascii().starts_with(b"-n "));
+    !names(feeder, b"printf") && (feeder.is_empty() || is_echo(feeder)) || feeder.contains(&b'\\')
+}
+
 const SPLIT_LIMIT: &str =
     "`echo $x` without quotes joins words with single blanks and expands patterns, unlike the replacement";
 /// What can change because the shell itself reads the text that a call was fed with.
-pub(super) const INPUT_LIMITS: [&str; 2] = [SPLIT_LIMIT, ECHO_LIMIT];
+pub(super) const INPUT_LIMITS: [&str; 3] = [SPLIT_LIMIT, ECHO_LIMIT, ONE_LINE_LIMIT];
 
 /// Returns those of `INPUT_LIMITS` that hold for a call.
 pub(super) fn input_limits(call: &FoundCall<'_>) -> Vec<&'static str> {
@@ -245,7 +254,8 @@ pub(super) fn input_limits(call: &FoundCall<'_>) -> Vec<&'static str> {
     let is_unquoted = |part: &Part<'_>| matches!(part, Part::Variable { is_quoted: false, .. });
     let is_split = fed.is_some_and(|word| word.parts.iter().any(is_unquoted)) && call.rewrite.dialect != Dialect::Zsh;
     let is_echoed = fed.is_some() && call.pipeline.first().is_some_and(is_echo);
-    let limits = [is_split, is_echoed].into_iter().zip(INPUT_LIMITS);
+    let is_unsure = call.rewrite.code.needs_one_line && fed.is_some_and(|word| !is_one_line(call.script, word));
+    let limits = [is_split, is_echoed, is_unsure].into_iter().zip(INPUT_LIMITS);
     limits.filter_map(|(holds, limit)| holds.then_some(limit)).collect()
 }
 
@@ -253,9 +263,8 @@ pub(super) fn input_limits(call: &FoundCall<'_>) -> Vec<&'static str> {
 pub(super) fn printing<'s>(call: &FoundCall<'s>) -> Result<(Range<usize>, Option<&'s Word<'s>>)> {
     if call.form.has_input() {
         // Without a newline, what the program prints has none either.
-        let feeder = call.script.source(&(call.script.start(call.pipeline[0])..call.script.start(call.command)));
-        let has_newline = !names(feeder, b"printf") || feeder.contains(&b'\\');
-        refuse_if(!has_newline, format!("the input of {} does not end with a newline", call.program()))?;
+        let reason = format!("the input of {} does not end with a newline", call.program());
+        refuse_if(!has_newline(call), reason)?;
         return Ok((call.up_to_call(), call.input()?));
     }
     let range = span(&call.simple.words);
@@ -266,25 +275,47 @@ pub(super) fn printing<'s>(call: &FoundCall<'s>) -> Result<(Range<usize>, Option
     Ok((range, None))
 }
 
-/// `x=$(a | b)` becomes `x=$(a); x=$(echo "$x" | b)`. `None` for other calls.
-pub(super) fn last_stage(call: &FoundCall<'_>) -> Option<Splice> {
+/// `x=$(a | b)` becomes `x=$(a); x=$(echo "$x" | b)`, also after `local`, and before a command that
+/// has `$(a | b)` in an argument. `None` for other calls.
+pub(super) fn last_stage(call: &FoundCall<'_>) -> Option<Vec<Splice>> {
     let script = call.script;
     let (first, &[.., before, last]) = (*call.pipeline.first()?, &call.pipeline[..]) else { return None };
     let holder = script.parent(call.substitution?)?;
-    let (variable, value) = script.assigned(holder)?;
-    let has_no_others = value.substitution() == call.substitution;
     let is_text = before == first && call.fed.is_some();
-    let is_filter = has_no_others && !is_text && last == call.command && call.rewrite.code.form.has_input();
+    // head ends what never ends itself, and wc counts what `$( )` removes.
+    let reads_all = call.fed.is_some() || !matches!(&call.rewrite.program[..], b"head" | b"wc");
+    let is_filter = !is_text && reads_all && last == call.command && call.rewrite.code.form.has_input();
     (is_filter && script.statement(holder).is_some()).then_some(())?;
-    let variable = name(variable);
     let stages = name(script.source(&(script.start(first)..script.end(before))));
-    let stage = name(script.code(last));
-    // Without pipefail, the script goes on if the program before the filter fails.
-    let never_fails =
-        before != first && script.program(before).is_some_and(|program| has_property(&program, "never-fails"));
-    let if_failed = if never_fails || names(script.text, b"pipefail") { "" } else { " || :" };
-    let text = format!("{variable}=$({stages}){if_failed}; {variable}=$(echo \"${variable}\" | {stage})");
-    Some(splice(script.range(holder), text))
+    let filtered = |variable: &str| format!("$(echo \"${variable}\" | {})", name(script.code(last)));
+    let Some((set, variable)) = set_to(call, holder, &stages) else {
+        // The status of an argument is not used.
+        script.simple(holder).filter(|simple| simple.assignments.is_empty())?;
+        let variable = unused_variable(script, &format!("{}_input", call.program()));
+        let first = inserted(script.start(holder), format!("{variable}=$({stages}) || :; "));
+        return Some(vec![first, splice(script.range(call.substitution?), filtered(&variable))]);
+    };
+    Some(vec![splice(script.range(holder), format!("{set}; {variable}={}", filtered(&variable)))])
+}
+
+/// Returns the assignment of the output of the first stages of a pipeline, and its variable, if a
+/// command assigns what the pipeline prints.
+fn set_to(call: &FoundCall<'_>, holder: usize, stages: &str) -> Option<(String, String)> {
+    let (script, simple) = (call.script, call.script.simple(holder)?);
+    if let Some((variable, _)) = script.assigned(holder).filter(|(_, value)| value.substitution() == call.substitution)
+    {
+        // Without pipefail, the script goes on if the program before the filter fails.
+        let before = call.pipeline.iter().rev().nth(1).filter(|before| **before != call.pipeline[0]);
+        let program = before.and_then(|before| script.program(*before));
+        let never_fails = program.is_some_and(|program| has_property(&program, "never-fails"));
+        let if_failed = if never_fails || names(script.text, b"pipefail") { "" } else { " || :" };
+        return Some((format!("{}=$({stages}){if_failed}", name(variable)), name(variable)));
+    }
+    let [builtin, word] = &simple.words[..] else { return None };
+    let variable = name(declared(builtin, word, call.substitution?).filter(|_| simple.is_bare())?);
+    // `local` also hides a failure. dash would split what it assigns.
+    let quote = if call.rewrite.dialect == Dialect::Posix { "\"" } else { "" };
+    Some((format!("{} {variable}={quote}$({stages}){quote}", name(&builtin.literal()?)), variable))
 }
 
 /// `x=$(echo "$y" | rev | cut -d. -f1 | rev)` becomes `x=${y##*.}`. `None` for other calls.

@@ -1,6 +1,7 @@
 //! Which edits are also right in zsh. It splits a substitution into words, but not an expansion,
 //! and has more operators in patterns. The edits of loops are for shells that split both.
 
+use super::around::declared;
 use super::shell::FoundCall;
 use super::{Form, Result, refuse_if};
 use crate::patterns::script::{Kind, Part, Word};
@@ -28,7 +29,7 @@ pub(super) fn check(call: &FoundCall<'_>) -> Result<()> {
     refuse_if(call.rewrite.dialect == Dialect::Zsh && !is_same, "zsh may do something else")
 }
 
-/// Whether a substitution is not split: it is assigned, quoted, or in `[[ ]]`.
+/// Whether a substitution is not split: it is assigned, also by `local`, quoted, or in `[[ ]]`.
 fn is_one_word(call: &FoundCall<'_>, substitution: usize) -> bool {
     let Some(holder) = call.script.parent(substitution) else { return false };
     let own = Part::Substitution { node: substitution, is_quoted: true };
@@ -37,7 +38,9 @@ fn is_one_word(call: &FoundCall<'_>, substitution: usize) -> bool {
         Kind::Expression(_) => call.script.code(holder).starts_with(b"[["),
         Kind::Simple(simple) => {
             let is_assigned = |(_, value): (_, &Word<'_>)| value.substitution() == Some(substitution);
-            call.script.assigned(holder).is_some_and(is_assigned) || simple.words.iter().any(is_quoted)
+            let is_declared =
+                matches!(&simple.words[..], [builtin, word] if declared(builtin, word, substitution).is_some());
+            call.script.assigned(holder).is_some_and(is_assigned) || is_declared || simple.words.iter().any(is_quoted)
         }
         _ => false,
     }

@@ -322,7 +322,6 @@ fn a_text_of_a_function_has_one_line_in_all_calls() {
         "s=$(git log --format=%s \"$c\"); f \"$s\"",
         "f \"$(x | head -n $(wc -l))\"",
         "f \"$(head -n1 $y)\"",
-        "",
     ];
     unknown.iter().for_each(|calls| assert!(cut(&function(calls)).is_err(), "{calls}"));
 }

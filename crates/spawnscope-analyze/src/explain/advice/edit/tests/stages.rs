@@ -1,8 +1,9 @@
 //! Tests of edits of pipelines, and of edits for zsh, which are executed.
 
-use super::Calls;
-use super::executed::{BOTH, check, run};
-use crate::explain::advice::edit::{Form, Operand};
+use super::executed::{BOTH, check, pass, run};
+use super::{Calls, steps};
+use crate::explain::advice::edit::{Edit, Form, Host, Operand, Rewrite, spliced};
+use crate::explain::advice::phrases::ONE_LINE_LIMIT;
 use crate::patterns::shells::Dialect;
 
 #[test]
@@ -30,6 +31,10 @@ fn zsh_computes_what_it_assigns() {
     assert!(edited.contains("b=${f##*/}; b=${b%.c}"), "{edited}");
     assert_eq!(run("zsh", &edited).0, run("zsh", &assigned).0);
     zsh(&["./plain", ".c"], &["##*/", "%{2}"], &script("b=x$(basename $f .c)")).unwrap_err();
+    let declared = script("typeset b=$(basename $f .c)");
+    let edited = zsh(&["./plain", ".c"], &["##*/", "%{2}"], &declared).unwrap();
+    assert!(edited.contains("typeset b=; b=${f##*/}"), "{edited}");
+    assert_eq!(run("zsh", &edited).0, run("zsh", &declared).0);
     let quoted = script("b=$(print -r -- \"$(basename $f .c)\")");
     let edited = zsh(&["./plain", ".c"], &["##*/", "%{2}"], &quoted).unwrap();
     assert_eq!(run("zsh", &edited).0, run("zsh", &quoted).0, "{edited}");
@@ -139,4 +144,74 @@ fn the_last_filter_of_several_becomes_a_statement() {
     let checked = "set -o pipefail; x=$(md5sum ./none 2>/dev/null | cut -db -f2)\necho \"$x\"\n";
     check(&["bash"], "cut", &["-db", "-f2"], last.clone(), checked, "x=$(md5sum ./none 2>/dev/null); x=${x##*b}\n");
     cut("y=abc; x=$(echo \"$y\" | tr a A | cut -db -f2)\necho \"$x\"\n", "x=$(echo \"$y\" | tr a A); x=${x##*b}\n");
+    let local = "f() {\n  local x=$(echo \"$1\" | tr a ' ' | cut -db -f2)\n  echo \"$x\"\n}\nf abc; f aab\n";
+    check(&["bash"], "cut", &["-db", "-f2"], last.clone(), local, "  local x=$(echo \"$1\" | tr a ' '); x=${x##*b}\n");
+    let counted = "f() { local ms=$(head -n1 \"$1\" | cut -db -f2); echo $((ms + 0)); }\n";
+    let of_lines = Calls::of("cut", &[&["-db", "-f2"]], last.clone()).one_line();
+    assert!(of_lines.edit(1, counted).unwrap().contains("ms=${ms##*b};"));
+    let nested = "for y in abc aab; do\n  echo \"<$(echo \"$y\" | tr a A | cut -db -f2)>\" end\ndone\n";
+    let expected = "  cut_input=$(echo \"$y\" | tr a A) || :; ";
+    check(BOTH, "cut", &["-db", "-f2"], last.clone(), nested, expected);
+    check(&["dash"], "cut", &["-db", "-f2"], last, local, "  local x=\"$(echo \"$1\" | tr a ' ')\"; x=${x##*b}\n");
+}
+
+#[test]
+fn the_shell_counts_the_characters_of_a_text() {
+    let count = |feeder: &str, expected: &str| {
+        let script = format!("for s in 'a b' '' x; do\n  n=$({feeder} | wc -c)\n  echo \"$n\"\ndone\n");
+        check(BOTH, "wc", &["-c"], Form::Word("{#x}".to_owned()), &script, expected);
+    };
+    count("echo -n \"$s\"", "n=${#s}\n");
+    count("printf %s \"$s\"", "n=${#s}\n");
+    count("printf '%s\\n' \"$s\"", "n=$((${#s} + 1))\n");
+    count("echo \"$s\"", "n=$((${#s} + 1))\n");
+    let wc = Calls::of("wc", &[&["-c"]], Form::Word("{#x}".to_owned()));
+    let head = Calls::of("head", &[&["-c3"]], Form::of_input([":0:3".to_owned()]));
+    head.refuses(&[("x=$(tr -dc a-z </dev/urandom | head -c3)", "text of a variable")]);
+    wc.refuses(&[("n=$(echo \"a$s\" | wc -c)", "variable"), ("n=$(cat x | wc -c)", "text of a variable")]);
+}
+
+#[test]
+fn a_library_does_not_know_what_other_files_pass() {
+    let sed = Calls::of("sed", &[&["s/^a//"]], Form::of_input(["#a".to_owned()])).one_line();
+    let library = "trim() { echo \"$1\" | sed 's/^a//'; }\nboth() { trim \"$1\"; trim \"$2\"; }\n";
+    assert!(sed.edit(1, library).unwrap().starts_with("trim() { printf '%s\\n' \"${1#a}\"; }"));
+    assert!(sed.limits(library).contains(&ONE_LINE_LIMIT));
+    assert!(!sed.limits(&format!("{library}both a b\n")).contains(&ONE_LINE_LIMIT));
+    assert!(sed.edit(1, &format!("{library}trim \"$(ls)\"\n")).is_err());
+}
+
+#[test]
+fn the_placeholder_of_xargs_is_a_part_of_words() {
+    let code = "n=$(wc -l < \"{}\"); echo \"{}: $n\"; cat {} >x{}_y";
+    let script = format!("grep -v '[ *]' ../list | xargs -I{{}} sh -c '{code}'\n");
+    let looped = "'for f; do n=$(wc -l < \"$f\"); echo \"$f: $n\"; cat \"$f\" >x\"$f\"_y; done' sh\n";
+    pass("xargs", &["-I{}", "sh", "-c", code], &script, looped);
+    for other in ["echo \"a\"{}", "{} x", "echo \"{}\" $1", "x={}; y", "echo \"$(echo \"a\"{})\""] {
+        let script = format!("x | xargs -I{{}} sh -c '{other}'\n");
+        let edited = Calls::of("xargs", &[&["-I{}", "sh", "-c", other]], Form::Pass).edit(1, &script);
+        assert_eq!(edited.is_ok(), other.starts_with("x="), "{other}: {edited:?}");
+    }
+}
+
+#[test]
+fn make_takes_paths_apart() {
+    for (program, step, function) in
+        [("dirname", "%/*", "$(patsubst %/,%,$(dir $@))"), ("basename", "##*/", "$(notdir $@)")]
+    {
+        let makefile =
+            format!(".PHONY: all\nall: a/b/c.o a/c.o\n%.o:\n\t@echo \"<$$({program} $@)>\" # $$({program} $@)\n");
+        let mut calls = Calls::of(program, &[&["a/c.o"]], steps(Operand::Last, &[step])).rewrite;
+        calls.dialect = Dialect::Posix;
+        let edit = Edit::of((b"Makefile", 4, None), 0, Ok(Rewrite::Shell(calls, Host::Recipe)));
+        let edited = spliced(makefile.as_bytes(), &edit.splices(makefile.as_bytes()).unwrap());
+        assert!(String::from_utf8_lossy(&edited).contains(&format!("\"<{function}>\"")), "{}", edited.escape_ascii());
+        let directory = tempfile::tempdir().unwrap();
+        let outputs = [makefile.as_bytes(), &edited].map(|text| {
+            std::fs::write(directory.path().join("Makefile"), text).unwrap();
+            std::process::Command::new("make").current_dir(directory.path()).output().unwrap()
+        });
+        assert_eq!(outputs[0], outputs[1]);
+        assert!(outputs[0].status.success());
+    }
 }

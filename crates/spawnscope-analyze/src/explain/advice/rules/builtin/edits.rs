@@ -169,6 +169,22 @@ mod tests {
     }
 
     #[test]
+    fn the_shell_reads_the_first_line_of_a_file() {
+        let make = "printf 'a b\\\\n\\nc\\n' >x.c; printf 'no end' >two; : >empty\n";
+        for recorded in [&["-n1", "./x.c"][..], &["-n", "1", "./x.c"]] {
+            let form = exact_form("head", recorded, Dialect::Posix).unwrap();
+            let call = format!("head {} \"$f\"", recorded[..recorded.len() - 1].join(" "));
+            let script = format!("{make}for f in ./x.c ./two ./empty; do\n  x=$({call})\n  echo \"[$x]\"\ndone\n");
+            let read = "x=; { IFS= read -r x || :; } <\"$f\"\n";
+            check(&["bash", "dash"], "head", recorded, form.clone(), &script, read);
+            let body = format!("  local x=$({call})\n  echo \"[$x]\"\n");
+            let script = format!("set -e\n{make}f() {{\n  f=$1\n{body}}}\nf ./x.c; f ./none\necho end\n");
+            let read = "local x; x=; { IFS= read -r x || :; } <\"$f\" || :\n";
+            check(&["bash", "dash"], "head", recorded, form, &script, read);
+        }
+    }
+
+    #[test]
     fn expr_is_computed_by_the_shell() {
         let row = |arguments: &[&str], code: &str, shells: &[&str]| {
             let form = exact_form("expr", arguments, if shells.len() > 1 { Dialect::Posix } else { Dialect::Bash });
@@ -187,7 +203,7 @@ mod tests {
     /// The code that the rules compute from the arguments.
     #[test]
     fn computed_code_does_what_the_programs_do() {
-        let calls: [(&str, &[&str]); 34] = [
+        let calls: [(&str, &[&str]); 43] = [
             ("cut", &["-d ", "-f3"]),
             ("cut", &["-d ", "-f1"]),
             ("cut", &["-d=", "-f2"]),
@@ -214,6 +230,9 @@ mod tests {
             ("cut", &["-c", "3-"]),
             ("tr", &["-d", " c"]),
             ("tr", &["=", "/"]),
+            ("tr", &["-d", "\""]),
+            ("tr", &["=", "-"]),
+            ("tr", &["-", "_"]),
             ("sed", &["s%/[^/]*$%%"]),
             ("sed", &["-e", "s/\\.[^.]*$//"]),
             ("sed", &["s/^[^=]*=//"]),
@@ -222,6 +241,12 @@ mod tests {
             ("sed", &["-E", "s/.*(.)=(.)$/\\2-\\1/"]),
             ("sed", &["s/.*\\([0-9]\\+\\).*/v\\1/"]),
             ("sed", &["-r", "s|^/.(.).*$|\\1|"]),
+            ("head", &["-c1"]),
+            ("head", &["-c", "3"]),
+            ("cut", &["-c1"]),
+            ("cut", &["-c", "2-"]),
+            ("wc", &["-c"]),
+            ("wc", &["-m"]),
         ];
         for (program, arguments) in calls {
             let words = arguments.join("' '");

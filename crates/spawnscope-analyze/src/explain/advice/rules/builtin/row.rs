@@ -50,6 +50,7 @@ fn computed(name: &str) -> Option<fn(&Call) -> Option<Substitute>> {
         "date" => text::date,
         "expr" => text::expr,
         "grep" => text::grep,
+        "head" => text::head,
         "sed" => sed::sed,
         "seq" => text::seq,
         "tr" => text::tr,
@@ -98,6 +99,8 @@ impl Row {
             }
             "word" => (Form::Word(code.to_owned()), ExactFor::Any),
             "captured" => (Form::Captured(code.to_owned()), ExactFor::Any),
+            // Commands that set a variable.
+            "statement" => (Form::Statement(code.to_owned()), ExactFor::Any),
             // The name of a builtin in place of the program, for operands that are not builtins
             // themselves.
             "lookup" => (Form::Builtin(code.to_owned()), ExactFor::Program),

@@ -17,8 +17,9 @@ const IFS_LIMIT: &str = "only with the default IFS";
 pub(super) fn tr(call: &Call) -> Option<Substitute> {
     let step = match call.words()[..] {
         // Only ASCII, since tr works on bytes and the shell on characters.
+        ["-d", set] if is_character(set) => format!("//{}/", escape_substitution_pattern(set)),
         ["-d", set] if is_literal(set) && set.is_ascii() && !set.contains(['-', '!', '/']) => format!("//[{set}]/"),
-        [from, to] if is_character(from) && is_character(to) && is_literal_replacement(to) => {
+        [from, to] if [from, to].iter().all(|set| is_character(set) || *set == "-") && is_literal_replacement(to) => {
             format!("//{}/{to}", escape_substitution_pattern(from))
         }
         _ => return None,
@@ -34,9 +35,7 @@ fn is_character(set: &str) -> bool {
 pub(super) fn cut(call: &Call) -> Option<Substitute> {
     let (delimiter, fields) = match (options_of(&call.words(), ["-d", "-f"]), options_of(&call.words(), ["-c", "-b"])) {
         (Some([Some(delimiter), Some(fields)]), _) => (delimiter, fields),
-        (_, Some([Some(range), None] | [None, Some(range)])) if call.has_extensions() => {
-            return characters(call, range);
-        }
+        (_, Some([Some(range), None] | [None, Some(range)])) => return characters(call, range, ExactFor::Line),
         _ => return None,
     };
     let pattern = escape_pattern(delimiter);
@@ -67,8 +66,14 @@ fn between(separator: &str, field: usize) -> String {
     format!("{{y}}={{x}}'{missing}'; {steps}{{y}}=${{{{y}}%%{pattern}*}}")
 }
 
-/// Replaces a cut that prints a range of characters.
-fn characters(call: &Call, range: &str) -> Option<Substitute> {
+/// Replaces a head that prints the first characters of a text.
+pub(super) fn head(call: &Call) -> Option<Substitute> {
+    let count = options_of(&call.words(), ["-c", "--bytes="])?[0].filter(|count| count.parse::<usize>().is_ok())?;
+    characters(call, &format!("-{count}"), ExactFor::Any)
+}
+
+/// Replaces a program that prints a range of characters.
+fn characters(call: &Call, range: &str, exact_for: ExactFor) -> Option<Substitute> {
     let (from, to) = range.split_once('-').unwrap_or((range, range));
     let number = |text: &str, default: Option<usize>| if text.is_empty() { default } else { text.parse().ok() };
     let from = number(from, Some(1)).filter(|from| *from > 0)?;
@@ -76,8 +81,14 @@ fn characters(call: &Call, range: &str) -> Option<Substitute> {
         "" => String::new(),
         to => format!(":{}", (to.parse::<usize>().ok()? + 1).checked_sub(from)?),
     };
-    let form = Form::of_input([format!(":{}{length}", from - 1)]);
-    Some(Substitute::of_filter(call, form, ExactFor::Line, &["cut counts bytes, the shell characters"]))
+    let step = match (from, &length[..]) {
+        _ if call.has_extensions() => format!(":{}{length}", from - 1),
+        (1, ":1") => "%\"${{v}#?}\"".to_owned(),
+        (2, "") => "#?".to_owned(),
+        _ => return None,
+    };
+    let limit = "the program counts bytes, the shell characters";
+    Some(Substitute::of_filter(call, Form::of_input([step]), exact_for, &[limit]))
 }
 
 /// Returns the values of options that are written `-d:` or `-d :`. `None` if there is anything
