@@ -2,7 +2,7 @@
 //! without advice.
 
 use spawnscope_analyze::explain::advice::Advice;
-use spawnscope_data::event::{LeftCpu, Mechanism, Nanos};
+use spawnscope_data::event::{LaunchId, LeftCpu, Mechanism, Nanos};
 
 use crate::builder::Spans;
 use crate::recordings::{
@@ -21,6 +21,17 @@ fn a_dirname_loop_becomes_an_expansion_and_saves_the_launches() {
     assert!(advice.finding.limits.contains("without a slash"), "{advice:?}");
     assert_eq!(advice.finding.example, ["dirname", "/usr/lib/x"].map(|word| word.as_bytes().to_vec()));
     assert_eq!(advice.finding.whatif, "--remove=dirname,parent=bash");
+}
+
+/// bash executes the last command of `-c` in its own process.
+#[test]
+fn a_script_in_the_process_of_a_needless_shell_is_a_script() {
+    let mut serial = Serial::with_command("/bin/bash", &["bash", "-c", "./loop.sh"]);
+    serial.builder.exec_at(LaunchId(1), b"/bin/bash", &[b"bash", b"./loop.sh"], [2_000_000, 2_100_000, 2_200_000]);
+    for _ in 0..COUNT {
+        serial.launch_waiting(&Spans::USUAL, Some(("basename", &["basename", "/usr/lib/x"])), WAIT4);
+    }
+    assert_eq!(only(&advices(&serial.finish()), "builtin").finding.launches.len(), COUNT);
 }
 
 #[test]
