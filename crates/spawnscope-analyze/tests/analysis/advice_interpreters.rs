@@ -8,7 +8,10 @@ use crate::serial::{Serial, advices, is_silent, only};
 const COUNT: u64 = 20;
 
 fn advice_on_starts(argv: &[&str], run: u64, scripts: u64) -> AdviceList {
-    let mut serial = Serial::new();
+    advice_on_starts_by(Serial::new(), argv, run, scripts)
+}
+
+fn advice_on_starts_by(mut serial: Serial, argv: &[&str], run: u64, scripts: u64) -> AdviceList {
     let spans = Spans { run, ..Spans::USUAL };
     for number in 0..COUNT {
         let words: Vec<String> = argv.iter().map(|word| word.replace('@', &(number % scripts).to_string())).collect();
@@ -47,4 +50,17 @@ fn different_scripts_are_merged_only_as_a_guess() {
     let other_scripts = only(&advice_on_starts(&["python3", "test@.py"], 3_000_000, COUNT), "resident");
     assert!(other_scripts.finding.is_guess, "{other_scripts:?}");
     assert!(is_silent(&advice_on_starts(&["pythonize", "x"], 3_000_000, 1), "resident"));
+}
+
+#[test]
+fn a_process_of_the_same_language_loads_what_the_others_ran() {
+    for (argv, loaded) in [
+        (&["perl", "-w", "t/@.t"][..], "load each script in this process"),
+        (&["perl", "-e", "print @"], "load the code in this process"),
+        (&["perl", "convert", "@"], "load convert in this process"),
+    ] {
+        let serial = Serial::with_command("/usr/bin/perl", &["perl", "harness"]);
+        let advice = only(&advice_on_starts_by(serial, argv, 3_000_000, COUNT), "resident");
+        assert!(advice.finding.fix.concat().contains(loaded), "{:?}", advice.finding.fix);
+    }
 }

@@ -106,7 +106,7 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding
         ("language", runtime.name()),
         ("hint", runtime.shorter_start()),
         ("inputs", inputs.as_deref().unwrap_or_default()),
-        ("script", script.as_deref().unwrap_or("the script")),
+        ("loaded", loaded(script.as_deref().filter(|_| is_one_script))),
     ];
     let finding =
         finding(context, site, RESIDENT, &starts, all.clone()).recipe(context, "one-process", &cases, &values);
@@ -114,6 +114,15 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding
     let with = batch_option(context, (command, site.parent), b"", all, size);
     let with = if with.is_empty() { format!("{}={size}", option("--batch", command, site.parent)) } else { with };
     Some(finding.predicted_by(Change::Batch(size), with))
+}
+
+/// Returns what a process of the same language would load, if all launches run this script.
+fn loaded(script: Option<&str>) -> &str {
+    match script {
+        Some(script) if script.starts_with('-') => "the code",
+        Some(script) => script,
+        None => "each script",
+    }
 }
 
 /// Whether all launches of an interpreter run one script or module, which decides whether it takes
