@@ -303,12 +303,15 @@ fn chains_of_the_same_programs_are_cut_alike_though_one_helper_was_delayed() {
 fn a_shell_that_only_execs_a_program_can_be_removed() {
     let (recorded, launch, chain) = execs_before_dirname(("/bin/sh", &["sh", "-c", "dirname a/b"]));
     assert_eq!(saved(&recorded, &[(Change::NoShell, &[launch])]), chain);
-    for text in ["dirname a/b 2>/dev/null", "cd x && dirname a/b", "A=b dirname HEAD~3 '*'"] {
+    let given = ["dirname \"$1\"", "exec \"$0\" $@", "dirname x$1 2>/dev/null"];
+    for text in ["dirname a/b 2>/dev/null", "cd x && dirname a/b", "A=b dirname HEAD~3 '*'"].into_iter().chain(given) {
         let (recorded, launch, chain) = execs_before_dirname(("/bin/sh", &["sh", "-c", text]));
         let saved = saved(&recorded, &[(Change::NoShell, &[launch])]);
         assert_eq!(saved, chain, "the caller can do that: {text}");
     }
-    for text in ["dirname $HOME", "dirname a/*", "dirname a; true", "dirname a | cat"] {
+    for text in [
+        "dirname $HOME", "dirname a/*", "dirname a; true", "dirname a | cat", "dirname $1 | cat", "dirname \"$1$HOME\"",
+    ] {
         let (recorded, launch, _) = execs_before_dirname(("/bin/sh", &["sh", "-c", text]));
         let saved = saved(&recorded, &[(Change::NoShell, &[launch])]);
         assert_eq!(saved, 0, "only a shell can do that: {text}");

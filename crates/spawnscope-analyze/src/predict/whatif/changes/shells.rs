@@ -10,14 +10,16 @@ use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
 use crate::patterns::chains;
 use crate::patterns::package_scripts::ScriptCall;
-use crate::patterns::shells::{StartByShell, is_shell, needless_shell, wrapped_child};
+use crate::patterns::shell_syntax::{Need, need_of};
+use crate::patterns::shells::{StartByShell, command_of, is_shell, needless_shell, wrapped_child};
 use crate::predict::replay::activity::shared_pages;
 use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::adjustments::Adjustments;
 
 /// Removes the shell between a parent and a program, if it is unnecessary.
 pub(super) fn no_shell(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
-    match needless_shell(context.forest, launch) {
+    let start = needless_shell(context.forest, launch);
+    match start.or_else(|| start_of_given(context.forest, launch)) {
         Some(StartByShell::Exec(exec)) => {
             let execs = &context.launch(launch).execs;
             remove_execs(launch, execs, exec..exec + 1, adjustments);
@@ -32,6 +34,42 @@ pub(super) fn no_shell(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut A
         }
         None => false,
     }
+}
+
+/// Returns how a shell started a program to which it only passed its own arguments on, as in `sh -c
+/// 'cksum "$0"' FILE`: whoever launched the shell knows them. `None` if it did anything else.
+fn start_of_given(forest: &Forest<'_>, launch: u32) -> Option<StartByShell> {
+    let execs = &forest.launches[launch as usize].execs;
+    let (shell, command) = execs.iter().enumerate().find_map(|(at, exec)| Some((at, command_of(exec)?)))?;
+    let given = with_arguments(command);
+    if given == command || need_of(&given) == Need::Shell {
+        return None;
+    }
+    let is_replaced = shell + 1 < execs.len();
+    if is_replaced { Some(StartByShell::Exec(shell)) } else { wrapped_child(forest, launch).map(StartByShell::Launch) }
+}
+
+/// Returns a command with a word in place of each use of the shell's arguments.
+fn with_arguments(command: &[u8]) -> Vec<u8> {
+    let mut given = Vec::with_capacity(command.len());
+    let mut rest = command;
+    while let [first, after @ ..] = rest {
+        rest = match (first, after) {
+            (b'\\', [escaped, after @ ..]) => {
+                given.extend([b'\\', *escaped]);
+                after
+            }
+            (b'$', [b'0'..=b'9' | b'@' | b'*', after @ ..]) => {
+                given.push(b'x');
+                after
+            }
+            _ => {
+                given.push(*first);
+                after
+            }
+        };
+    }
+    given
 }
 
 /// Removes the execs that only lead to the last exec, and all launches between them. Completely
