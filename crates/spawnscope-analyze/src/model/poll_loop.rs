@@ -1,8 +1,7 @@
 //! Loops that poll, and what each of them waited for. `waits::poll_loops` finds them.
 
-use std::collections::HashMap;
-
 use crate::model::timeline::ThreadIndex;
+use foldhash::HashMap;
 use spawnscope_data::event::Nanos;
 
 /// A loop of short sleeps in which a thread waited for another thread.
@@ -39,7 +38,7 @@ pub(crate) struct PollLoops(HashMap<ThreadIndex, Vec<PollLoop>>);
 
 impl PollLoops {
     pub(crate) fn new(loops: Vec<PollLoop>) -> PollLoops {
-        let mut by_thread: HashMap<ThreadIndex, Vec<PollLoop>> = HashMap::new();
+        let mut by_thread: HashMap<ThreadIndex, Vec<PollLoop>> = HashMap::default();
         for each in loops {
             by_thread.entry(each.thread).or_default().push(each);
         }

@@ -1,10 +1,9 @@
 //! Assigns samples of threads to launches and phases.
 
-use std::collections::HashMap;
-
 use crate::model::phases::Phase;
 use crate::model::pieces::Piece;
 use crate::model::tree::Forest;
+use foldhash::HashMap;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::{SampleRow, StackId, ThreadRow};
 
@@ -22,7 +21,7 @@ pub struct Sample {
 /// Finds the launch and phase of each sample. Samples of unrecorded processes are dropped.
 pub fn assign_phases(forest: &Forest<'_>, threads: &[ThreadRow], rows: &[SampleRow]) -> Vec<Sample> {
     let process_of: HashMap<TaskId, LaunchId> = threads.iter().map(|row| (row.task, row.launch)).collect();
-    let mut pieces_of: HashMap<usize, Vec<Piece>> = HashMap::new();
+    let mut pieces_of: HashMap<usize, Vec<Piece>> = HashMap::default();
     let mut samples = Vec::with_capacity(rows.len());
     for row in rows {
         let process = process_of.get(&row.task).copied().unwrap_or(LaunchId(row.task.0));

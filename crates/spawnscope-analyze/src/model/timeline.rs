@@ -2,7 +2,7 @@
 //! recorded, by thread and time; a `Moment` is a view of one slice at an instant. `external_wait`
 //! finds the reason of a blocked state.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::iter;
 use std::sync::OnceLock;
 
@@ -12,6 +12,7 @@ use crate::model::poll_loop::{PollLoops, Rounds};
 use crate::model::slices::{Slices, ThreadSlices};
 use crate::model::tree::Forest;
 use crate::model::unknown_waits::UnknownWaits;
+use foldhash::HashMap;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::ids::Ids;
 use spawnscope_data::rows::{SliceRow, WakerRow};
@@ -139,12 +140,12 @@ impl Timelines {
             slices,
             slice_ranges,
             is_alive,
-            awaited: HashMap::new(),
+            awaited: HashMap::default(),
             unknown: None,
             polling_uncertainty: Nanos(0),
             polls: PollLoops::default(),
-            rounds: Rounds::new(),
-            repeated_waits: HashMap::new(),
+            rounds: Rounds::default(),
+            repeated_waits: HashMap::default(),
             kills: Vec::new(),
             reads: OnceLock::new(),
             work_times: OnceLock::new(),
@@ -324,7 +325,7 @@ pub fn last_thread(timelines: &Timelines, launch: u32) -> ThreadIndex {
 
 /// Returns the last thread of each launch that `is_wanted` accepts.
 pub(crate) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> bool) -> HashMap<u32, ThreadIndex> {
-    let mut last: HashMap<u32, ((bool, Option<Nanos>), ThreadIndex)> = HashMap::new();
+    let mut last: HashMap<u32, ((bool, Option<Nanos>), ThreadIndex)> = HashMap::default();
     let threads = (0..).zip(&timelines.threads);
     for (index, thread) in threads.filter(|(_, thread)| is_wanted(thread.launch)) {
         let slice = timelines.slices(index).last();

@@ -2,7 +2,6 @@
 //! Nothing here is recursive or quadratic, because chains may be 100,000 launches deep.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::model::frames::Frames;
@@ -11,6 +10,7 @@ use crate::model::join::{Joiner, index_of};
 use crate::model::launch::{Command, Exec, FailedExec, Launch, MaybeKnown, base_name};
 use crate::model::names::name_after;
 use crate::model::phases::Phase;
+use foldhash::HashMap;
 use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::ids::Ids;
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, Recording, StackId, TextId};
@@ -282,7 +282,7 @@ fn set_names_and_depths<'a>(
     names: &[MaybeKnown<TextId>],
     recording: &'a Recording,
 ) {
-    let mut commands: HashMap<Command<'a>, Arc<Command<'a>>> = HashMap::new();
+    let mut commands: HashMap<Command<'a>, Arc<Command<'a>>> = HashMap::default();
     for index in order.iter().map(|index| *index as usize) {
         let own_name = match names[index].get() {
             Some(id) => Some(recording.texts.get(id)),

@@ -1,10 +1,10 @@
 //! Selects which lines of a tree are shown. Options fold similar siblings into one line, show only
 //! some launches with their ancestors, or show only the upper levels.
 
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::model::tree::{Forest, Step};
+use foldhash::HashMap;
 use spawnscope_data::event::Nanos;
 
 /// At least this many similar siblings are folded: only the first is shown, and the others are
@@ -136,11 +136,11 @@ impl<'v, 'a> TreeView<'v, 'a> {
     /// Groups the siblings that are folded. Each group is at the position of its first member;
     /// every other sibling is a group of its own.
     fn by_shape(&self, siblings: Vec<usize>) -> Vec<Vec<usize>> {
-        let mut counts: HashMap<u64, usize> = HashMap::new();
+        let mut counts: HashMap<u64, usize> = HashMap::default();
         for shape in siblings.iter().filter_map(|index| self.shapes.get(*index)) {
             *counts.entry(*shape).or_default() += 1;
         }
-        let mut positions: HashMap<u64, usize> = HashMap::new();
+        let mut positions: HashMap<u64, usize> = HashMap::default();
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for index in siblings {
             let shape = self.shapes.get(index).filter(|shape| counts[*shape] >= MIN_FOLDED);

@@ -3,7 +3,6 @@
 //! directory.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::model::launch::{Command, Launch};
@@ -13,6 +12,7 @@ use crate::path::summary::Summary;
 use crate::patterns::programs::{self, subcommand_of};
 use crate::sites::build_labels::{BuildLabel, BuildLabels};
 use crate::sites::callers::{CallSite, CallerCounts, Callers, Detail};
+use foldhash::HashMap;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
 
@@ -81,7 +81,7 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
     let functions = (group_by == GroupBy::Caller).then(|| Callers::find(forest, Detail::Function));
     let labels = if let GroupBy::Label(label) = group_by { Some(BuildLabels::find(forest, label)) } else { None };
     let call_sites = functions.as_ref().unwrap_or(&lines);
-    let mut numbers: HashMap<Key<'_>, usize> = HashMap::new();
+    let mut numbers: HashMap<Key<'_>, usize> = HashMap::default();
     let mut members: Vec<(Key<'_>, Vec<u32>)> = Vec::new();
     let mut group_of: Vec<Option<usize>> = vec![None; forest.launches.len()];
     for (index, launch) in forest.launches.iter().enumerate().filter(|(_, each)| each.is_launch()) {
@@ -198,7 +198,7 @@ fn sums(forest: &Forest<'_>, path: Option<&CriticalPath>, launches: &[u32]) -> S
 
 /// Returns what was launched, and how often, in the order of `Group::launched`.
 pub(crate) fn launched(forest: &Forest<'_>, launches: &[u32]) -> Vec<(Vec<u8>, u64)> {
-    let mut counts: HashMap<Command<'_>, u64> = HashMap::new();
+    let mut counts: HashMap<Command<'_>, u64> = HashMap::default();
     let command_of = |index: &u32| &forest.launches[*index as usize].command;
     for run in launches.chunk_by(|one, next| Arc::ptr_eq(command_of(one), command_of(next))) {
         *counts.entry(**command_of(&run[0])).or_default() += run.len() as u64;
@@ -274,7 +274,7 @@ const MAX_REPEATED_LINES: usize = 10;
 
 /// Returns the repeated command lines with the longest total time.
 pub(crate) fn repeats(forest: &Forest<'_>) -> Vec<Repeat> {
-    let mut lines: HashMap<CommandLine<'_>, Sums> = HashMap::new();
+    let mut lines: HashMap<CommandLine<'_>, Sums> = HashMap::default();
     for launch in forest.launches.iter().filter(|launch| launch.is_launch()) {
         if let Some(exec) = launch.execs.last().filter(|exec| !exec.argv_cut) {
             let (count, total) = lines.entry((exec.argv(), exec.cwd())).or_default();

@@ -4,7 +4,6 @@
 //! principal cause of the wall, whether or not it can be avoided.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::slice;
 
 use crate::model::launch::Command;
@@ -17,6 +16,7 @@ use crate::patterns::shells::is_shell;
 use crate::predict::whatif::changes::Change;
 use crate::predict::whatif::{AppliedChange, Prediction, WhatIf};
 use crate::sites::callers::Callers;
+use foldhash::HashMap;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
 
@@ -98,7 +98,7 @@ fn removal(launches: Vec<u32>) -> AppliedChange {
 /// in order of creation, so one pass can measure how much of the wall they cover.
 pub(crate) fn removals_of_commands<'a>(whatif: &WhatIf<'_, 'a>) -> Vec<(Command<'a>, AppliedChange)> {
     let (forest, wall) = (whatif.forest, whatif.replay.measured);
-    let mut commands: HashMap<Command<'a>, Candidate> = HashMap::new();
+    let mut commands: HashMap<Command<'a>, Candidate> = HashMap::default();
     for (index, launch) in (0..).zip(&forest.launches) {
         if !launch.is_launch() || launch.origin == Origin::Command || launch.parent.get().is_none() {
             continue;
@@ -183,7 +183,7 @@ const MIN_CULPRIT_SHARE: f64 = 0.2;
 const MIN_REPEATED_SHARE: f64 = 0.1;
 
 pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work> {
-    let mut commands: HashMap<Command<'_>, (u64, u64)> = HashMap::new();
+    let mut commands: HashMap<Command<'_>, (u64, u64)> = HashMap::default();
     for (launch, charges) in forest.launches.iter().zip(&path.launches) {
         if launch.is_launch() {
             let (count, time) = commands.entry(*launch.command).or_default();
@@ -263,7 +263,7 @@ fn known_saving((by, label, launches): &Row, dependence: &[Dependence]) -> Optio
 type Row = (GroupBy, Vec<u8>, Vec<u32>);
 
 fn rows(whatif: &WhatIf<'_, '_>, path: &CriticalPath, callers: &Callers, by: GroupBy) -> Vec<Row> {
-    let mut groups: HashMap<Vec<u8>, (Nanos, Vec<u32>)> = HashMap::new();
+    let mut groups: HashMap<Vec<u8>, (Nanos, Vec<u32>)> = HashMap::default();
     for (index, launch) in whatif.forest.launches.iter().enumerate() {
         if launch.origin != Origin::Launched {
             continue;

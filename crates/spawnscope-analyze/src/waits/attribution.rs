@@ -4,7 +4,6 @@
 //! object. `split` divides a single wait.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
 
 use super::is_blocked;
 pub use super::split::Parts;
@@ -13,6 +12,7 @@ use crate::model::external_wait::{ExternalWait, external_wait_of, is_sleep};
 use crate::model::launch::Command;
 use crate::model::timeline::{ThreadIndex, Timelines};
 use crate::model::tree::Forest;
+use foldhash::{HashMap, HashSet};
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind};
 use spawnscope_data::rows::{ObjectRef, Recording, SliceRow, TextId};
 
@@ -154,8 +154,8 @@ impl<'f, 'a> Collection<'f, 'a> {
             forest,
             timelines,
             splitter: Splitter::new(forest, timelines),
-            child_ends: HashMap::new(),
-            sums: HashMap::new(),
+            child_ends: HashMap::default(),
+            sums: HashMap::default(),
         }
     }
 

@@ -3,12 +3,11 @@
 //! without blocking. In effect it waited for the child, and with a free CPU it would have blocked.
 //! Such slices are rewritten as waits that the child's end ended.
 
-use std::collections::HashSet;
-
 use crate::model::external_wait::waker_is_cause;
 use crate::model::grouped::GroupedItems;
 use crate::model::timeline::{ThreadIndex, Timelines, ended_by, last_threads, returned_at, run_queue_span};
 use crate::model::tree::Forest;
+use foldhash::HashSet;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::SliceRow;
 

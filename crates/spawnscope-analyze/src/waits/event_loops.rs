@@ -5,11 +5,10 @@
 //! child ran are rewritten as waits for the child. Otherwise critical paths would stay in the
 //! process, and in a replay its timers would take their recorded time even without the child.
 
-use std::collections::{HashMap, HashSet};
-
 use crate::model::timeline::{ThreadIndex, Timelines, ended_by, woken_at};
 use crate::waits::child_waits::{Reap, Reaps, is_created};
 use crate::waits::polling::has_timed_out;
+use foldhash::{HashMap, HashSet};
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::rows::SliceRow;
 
@@ -24,7 +23,7 @@ const MAX_HAND_OVER: Nanos = Nanos(1_000_000);
 /// Rewrites the waits. Returns the uncertainty of their total length in a what-if: some of the
 /// rewritten timers may not have waited for the child.
 pub(crate) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
-    let (mut uncertain, mut rewritten) = (0.0, HashSet::new());
+    let (mut uncertain, mut rewritten) = (0.0, HashSet::default());
     let repeated = timelines.repeated_waits.values();
     let begun: HashMap<u32, Nanos> = repeated.map(|each| (each.last, each.begun)).collect();
     for launch in 0..timelines.launch_count() {

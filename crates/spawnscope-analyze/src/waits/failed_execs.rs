@@ -3,10 +3,10 @@
 //! calls. Groups all other failed execs by errno.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
 
 use crate::model::launch::{FailedExec, base_name};
 use crate::model::tree::Forest;
+use foldhash::{HashMap, HashSet};
 use spawnscope_data::event::Nanos;
 
 /// Errors after which a search continues. Any other error ends it, since the file was found. The
@@ -145,7 +145,7 @@ impl<'a> PathSearchTally<'a> {
         self.sums.searches += 1;
         self.sums.misses += misses;
         self.sums.cost.0 += search.cost().0;
-        let mut counted = HashSet::new();
+        let mut counted = HashSet::default();
         for miss in &search.misses {
             let directory = directory_of(miss.path);
             let tally = self.directories.entry(directory).or_default();
@@ -206,7 +206,7 @@ pub struct Failure {
 /// first.
 pub fn failures(forest: &Forest<'_>) -> (PathSearches, Vec<Failure>) {
     let mut searches = PathSearchTally::default();
-    let mut others = HashMap::new();
+    let mut others = HashMap::default();
     let failing = (0..forest.launches.len()).filter(|index| forest.failed_execs(*index).len() > 0);
     for index in failing {
         let attempts = attempts_of(forest, index);

@@ -15,9 +15,8 @@ mod terminals;
 
 mod split;
 
-use std::collections::HashMap;
-
 use crate::model::tree::Forest;
+use foldhash::HashMap;
 use spawnscope_data::event::{LeftCpu, TaskId};
 use spawnscope_data::rows::{SliceRow, ThreadRow};
 

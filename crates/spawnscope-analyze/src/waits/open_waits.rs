@@ -1,10 +1,9 @@
 //! Finds the child that a thread was waiting for when the recording ended. No wake-up ended such an
 //! open wait, but a call that waits for children waits for a child that is still alive.
 
-use std::collections::HashMap;
-
 use crate::model::timeline::{ThreadIndex, Timelines, last_threads};
 use crate::model::tree::Forest;
+use foldhash::HashMap;
 use spawnscope_data::event::{LeftCpu, ObjectKind, Pid};
 use spawnscope_data::rows::{ObjectRef, SliceRow};
 
@@ -37,7 +36,7 @@ enum AwaitedChild {
 
 impl OpenWaits {
     pub(crate) fn new(forest: &Forest<'_>) -> OpenWaits {
-        let mut open_waits: HashMap<u32, Vec<Child>> = HashMap::new();
+        let mut open_waits: HashMap<u32, Vec<Child>> = HashMap::default();
         for (index, launch) in (0..).zip(&forest.launches) {
             if let Some(parent) = forest.parent(index as usize).filter(|_| launch.is_unfinished()) {
                 let pid = launch.pid.get();

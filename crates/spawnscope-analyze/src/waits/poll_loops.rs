@@ -6,13 +6,14 @@
 //! that ended, or a thread of the process that worked last. In the code, such a sleep is a nap,
 //! whichever system call has the timer, and consecutive naps are a streak.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use crate::model::external_wait::{ExternalWait, external_wait_of, is_sleep};
 use crate::model::launch::MaybeKnown;
 use crate::model::poll_loop::PollLoop;
 use crate::model::timeline::{ThreadIndex, Timelines, beginning, woken_at, worked_until};
 use crate::waits::child_waits::{Reaps, is_created};
+use foldhash::HashMap;
 use spawnscope_data::event::syscalls::number;
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::rows::{SliceRow, WakerRow};

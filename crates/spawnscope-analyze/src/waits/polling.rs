@@ -7,13 +7,12 @@
 //! polling thread would stay in its sleeps, and in a replay every round would delay the threads
 //! that once waited for one.
 
-use std::collections::HashSet;
-
 use crate::model::external_wait::waker_is_cause;
 use crate::model::launch::MaybeKnown;
 use crate::model::poll_loop::{Round, Rounds};
 use crate::model::timeline::{ThreadIndex, Timelines, ended_by, woken_at, worked_until};
 use crate::waits::poll_loops::{self, RESTART_SYSCALL};
+use foldhash::HashSet;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::SliceRow;
 
@@ -29,7 +28,7 @@ const MAX_ROUNDS: usize = 8;
 /// contains the start of each launch's exit.
 pub(crate) fn rewrite_waits(timelines: &mut Timelines, exits: &[MaybeKnown]) -> Nanos {
     let mut found: Vec<(ThreadIndex, usize, SliceRow)> = Vec::new();
-    let mut rounds = Rounds::new();
+    let mut rounds = Rounds::default();
     let mut largest = 0.0_f64;
     for threads in timelines.multithreaded.values() {
         let polling: HashSet<ThreadIndex> =

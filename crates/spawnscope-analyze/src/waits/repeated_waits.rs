@@ -1,11 +1,12 @@
 //! Waits with a timeout that a thread repeats, such as those of a thread that draws progress while
 //! it waits for messages. The timeouts do not matter for how long it waits.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use crate::model::external_wait::is_sleep;
 use crate::model::timeline::{RepeatedWait, ThreadIndex, Timelines, woken_at};
 use crate::waits::poll_loops::{Creations, RESTART_SYSCALL, is_nap, may_continue_after};
+use foldhash::HashMap;
 use spawnscope_data::event::LeftCpu;
 use spawnscope_data::rows::SliceRow;
 
@@ -14,7 +15,7 @@ use spawnscope_data::rows::SliceRow;
 /// Maps the slice of each wait that timed out. `threads` are those with waits
 /// that timed out.
 pub(super) fn find(timelines: &Timelines, threads: &BTreeSet<ThreadIndex>) -> HashMap<u32, RepeatedWait> {
-    let mut repeated = HashMap::new();
+    let mut repeated = HashMap::default();
     let creations = Creations::by(timelines, threads);
     for &thread in threads {
         let slices = timelines.slices(thread);

@@ -3,7 +3,7 @@
 //! an interrupt, so the waker is unknown. If the peer is a process on the same machine, the wait
 //! was for that process.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
 use crate::model::external_wait::{ExternalWait, external_wait_of};
 use crate::model::launch::{Launch, MaybeKnown};
@@ -18,6 +18,7 @@ use crate::waits::open_waits::OpenWaits;
 use crate::waits::poll_loops;
 use crate::waits::polling;
 use crate::waits::{repeated_waits, terminals};
+use foldhash::{HashMap, HashSet};
 use spawnscope_data::event::{ObjectKind, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, TextId, ThreadRow, WakerRow};
 
@@ -101,7 +102,7 @@ fn peers(recording: &Recording) -> HashMap<usize, WakerRow> {
     let by_inode: HashMap<(u32, u64), WakerRow> = by_inode.collect();
     let sockets = recording.objects.iter().enumerate().filter(|(_, object)| object.kind == ObjectKind::Socket);
     let found = sockets.filter_map(|(index, object)| Some((index, *by_inode.get(&(object.device, object.inode))?)));
-    if by_inode.is_empty() { HashMap::new() } else { found.collect() }
+    if by_inode.is_empty() { HashMap::default() } else { found.collect() }
 }
 
 /// Makes the peer the waker of each wait for a socket whose peer is known.

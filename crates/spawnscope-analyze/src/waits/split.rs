@@ -1,12 +1,11 @@
 //! Divides a wait for a launch by what that launch did meanwhile. The parts sum to the wait
 //! exactly.
 
-use std::collections::HashMap;
-
 use crate::model::phases::Phase;
 use crate::model::pieces::Piece;
 use crate::model::timeline::{Timelines, returned_at, woken_at};
 use crate::model::tree::Forest;
+use foldhash::HashMap;
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::rows::SliceRow;
 
@@ -95,7 +94,7 @@ enum Off {
 
 impl<'f, 'a> Splitter<'f, 'a> {
     pub(super) fn new(forest: &'f Forest<'a>, timelines: &'f Timelines) -> Splitter<'f, 'a> {
-        Splitter { forest, timelines, pieces: None, sums: HashMap::new() }
+        Splitter { forest, timelines, pieces: None, sums: HashMap::default() }
     }
 
     pub(super) fn without_launch(wait: &Interval) -> Parts {

@@ -4,11 +4,12 @@
 //! does not show it; but the worker runs at once, so the writer is the thread that was on a CPU
 //! last.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::iter;
 
 use crate::model::timeline::{ThreadIndex, Timelines, beginning, ended_by, woken_at};
 use crate::waits::child_waits::is_created;
+use foldhash::HashSet;
 use spawnscope_data::event::syscalls::numbers;
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::rows::{SliceRow, TextId, WakerRow};

@@ -7,13 +7,12 @@ mod choice;
 mod clip;
 mod episodes;
 
-use std::collections::{HashMap, HashSet};
-
 pub use choice::{Part, WindowError, choose};
 pub use episodes::{Episode, episodes};
 
 use crate::model::launch::Launch;
 use crate::model::tree::Forest;
+use foldhash::{HashMap, HashSet};
 use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, ThreadRow};
 
@@ -114,7 +113,7 @@ impl Window {
 /// Returns the thread of a process that launched the most in a span, or the first thread if the
 /// process launched nothing.
 fn main_thread(forest: &Forest<'_>, owner: usize, span: WindowSpan) -> TaskId {
-    let mut counts: HashMap<TaskId, u64> = HashMap::new();
+    let mut counts: HashMap<TaskId, u64> = HashMap::default();
     for child in forest.children(owner) {
         let child = &forest.launches[*child];
         let is_inside = child.birth().is_some_and(|birth| span.from <= birth && birth < span.to);

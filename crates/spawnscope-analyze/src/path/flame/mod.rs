@@ -3,8 +3,6 @@
 
 mod weights;
 
-use std::collections::HashMap;
-
 use weights::Weights;
 
 use crate::model::external_wait::ExternalWait;
@@ -15,6 +13,7 @@ use crate::model::samples::Sample;
 use crate::model::tree::Forest;
 use crate::path::critical_path::CriticalPath;
 use crate::patterns::shells::command_of;
+use foldhash::HashMap;
 use spawnscope_data::rows::TextId;
 
 /// The meaning of the width of a box.

@@ -5,10 +5,11 @@
 //! time was lost to all runnable threads together.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap};
 
 use super::machine::MAX_WAKE_UP;
 use crate::model::timeline::{ThreadIndex, Timelines, beginning, runnable};
+use foldhash::HashMap;
 use spawnscope_data::event::Nanos;
 
 /// The waits of all threads for a CPU.
@@ -45,7 +46,7 @@ impl Contention {
             waits: CpuWaits::default(),
             by_recorder: 0.0,
             lost: vec![0; timelines.slice_count()],
-            large: HashMap::new(),
+            large: HashMap::default(),
         };
         let mut long = 0.0;
         // For each slice whose thread is waiting, the loss at the start of the wait. There are few

@@ -1,12 +1,11 @@
 //! Programs: the steps of each recorded thread, without the times at which they happened.
 
-use std::collections::{HashMap, HashSet};
-
 use super::contention::CpuWaits;
 use super::steps::{Step, Steps, Token};
 use super::supervision::Supervision;
 use crate::model::external_wait::ExternalWait;
 use crate::model::timeline::ThreadIndex;
+use foldhash::{HashMap, HashSet};
 use spawnscope_data::event::Nanos;
 
 /// The programs of all threads, in one allocation, because there are several steps per launch.
@@ -41,8 +40,8 @@ impl Programs {
             ends: Vec::with_capacity(launch_of.len()),
             launch_of,
             is_independent: Vec::new(),
-            supervisions: HashMap::new(),
-            mortal: HashSet::new(),
+            supervisions: HashMap::default(),
+            mortal: HashSet::default(),
             signalled_at_start: vec![false; token_count as usize],
             scanned: Vec::new(),
             cpu_waits: CpuWaits::default(),

@@ -1,11 +1,10 @@
 //! Reaps that did not block, because the child had already ended. The parent still depends on the
 //! end of the child: in a what-if, it may have to wait for it.
 
-use std::collections::HashSet;
-
 use crate::model::timeline::{ThreadIndex, Timelines, beginning, last_threads};
 use crate::model::tree::Forest;
 use crate::waits::child_waits::{creator_of, is_created};
+use foldhash::HashSet;
 use spawnscope_data::event::Nanos;
 
 /// A child that a thread reaped without waiting for it.

@@ -6,7 +6,7 @@
 mod rounds;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::mem;
 
 use super::activity::Activity;
@@ -18,6 +18,7 @@ use super::turns::Turns;
 use super::watch::{ThreadState, Watch};
 use crate::model::external_wait::ExternalWait;
 use crate::model::timeline::ThreadIndex;
+use foldhash::{HashMap, HashSet};
 use spawnscope_data::event::Nanos;
 
 /// Simulates the programs. Returns the time at which the last thread of the command ends.
@@ -157,8 +158,8 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             ready: VecDeque::new(),
             delayed: DelayedThreads::default(),
             free_cpus: machine.cpus,
-            rounds: HashMap::new(),
-            killed: HashSet::new(),
+            rounds: HashMap::default(),
+            killed: HashSet::default(),
             turns: 0,
             ended: false,
             script,

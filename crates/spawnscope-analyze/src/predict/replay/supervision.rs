@@ -2,12 +2,11 @@
 //! launch, and sleeps between polls. A parent may also do work of its own or sleep for other
 //! reasons while its child runs; such work and sleeps remain when the launch is removed.
 
-use std::collections::HashMap;
-
 use super::activity::{Activity, ActivityKind};
 use super::steps::Step;
 use crate::model::external_wait::ExternalWait;
 use crate::model::phases::Phase;
+use foldhash::HashMap;
 
 /// Maximum CPU time that a parent uses for a launch, in nanoseconds. A shell uses 0.1 ms, the
 /// `subprocess` module of Python 1 ms.
@@ -66,7 +65,7 @@ impl Supervision {
 
     fn of_sums(mut sums: impl Iterator<Item = (u32, Effort)>) -> Supervision {
         let first = sums.next();
-        let (mut own, mut later) = (HashMap::new(), 0);
+        let (mut own, mut later) = (HashMap::default(), 0);
         for (launch, sum) in sums {
             later += 1;
             if sum.has_own_work() || sum.has_own_sleep() {

@@ -1,7 +1,7 @@
 //! The adjustments for a replay, by launch and phase: which launches are removed, how much of each
 //! phase remains, and which waits change. `apply` rewrites the programs accordingly.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use super::refill::Refill;
 use crate::model::launch::Launch;
@@ -9,6 +9,7 @@ use crate::model::phases::Phase;
 use crate::model::tree::Forest;
 use crate::predict::replay::activity::{Activity, ActivityKind, Stage};
 use crate::predict::replay::machine::MAX_WAKE_UP;
+use foldhash::{HashMap, HashSet};
 use spawnscope_data::event::Nanos;
 
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,6 @@
 //! the new critical path.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
 
 use super::changes::Change;
 use super::constants::Constants;
@@ -15,6 +14,7 @@ use crate::path::spent::{Spent, where_the_wall_went};
 use crate::patterns::pipeline::is_bare_fork;
 use crate::predict::replay::{Parameters, Replay, is_reliable, unreliable_text};
 use crate::sites::select::{SelectError, Selector};
+use foldhash::{HashMap, HashSet};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::{Info, Recording};
 use spawnscope_data::units::counted;
@@ -190,7 +190,7 @@ fn forks_left(forest: &Forest<'_>, requested: &[RequestedChange], prediction: &P
     let removed = changed.filter(|(requested, _)| requested.change == Change::Remove);
     let removed: HashSet<u32> = removed.flat_map(|(_, launches)| launches).copied().collect();
     let parents: HashSet<usize> = removed.iter().filter_map(|launch| forest.parent(*launch as usize)).collect();
-    let mut remaining: HashMap<Vec<u8>, u64> = HashMap::new();
+    let mut remaining: HashMap<Vec<u8>, u64> = HashMap::default();
     for parent in parents {
         let launch = &forest.launches[parent];
         let remains = launch.is_fork_without_exec() && !removed.contains(&(parent as u32));
@@ -203,7 +203,7 @@ fn forks_left(forest: &Forest<'_>, requested: &[RequestedChange], prediction: &P
 }
 
 fn critical_programs(path: &CriticalPath, forest: &Forest<'_>) -> Vec<CriticalProgram> {
-    let mut programs: HashMap<Command<'_>, (u64, u64)> = HashMap::new();
+    let mut programs: HashMap<Command<'_>, (u64, u64)> = HashMap::default();
     for (launch, charges) in forest.launches.iter().zip(&path.launches) {
         let sums = programs.entry(*launch.command).or_default();
         sums.0 += charges.total().0;

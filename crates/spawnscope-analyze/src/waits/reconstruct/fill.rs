@@ -2,8 +2,7 @@
 //! wakers. Time in which a thread used no CPU was a wait: for the processes and threads that it
 //! created if it had any, and otherwise for something unknown. Recorded waits are kept.
 
-use std::collections::{HashMap, HashSet};
-
+use foldhash::{HashMap, HashSet};
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, TaskId};
 use spawnscope_data::rows::{ObjectRef, Origin, Recording, SliceRow, ThreadRow, WakerRow};
 
@@ -220,7 +219,7 @@ fn recorded_waits(timelines: &Timelines, thread: ThreadIndex) -> Vec<Wait> {
 
 /// Returns the times in which the collector stopped each thread.
 fn stops(recording: &Recording) -> HashMap<TaskId, Vec<Wait>> {
-    let mut stops: HashMap<TaskId, Vec<Wait>> = HashMap::new();
+    let mut stops: HashMap<TaskId, Vec<Wait>> = HashMap::default();
     for row in &recording.stops {
         let to = Nanos(row.at.0.saturating_add(row.span.0));
         let reason = LeftCpu::Stopped;

@@ -2,14 +2,13 @@
 //! was off its CPU until just after the end of a child waited for that child. Any other wait is
 //! assumed to be for a thread that was on a CPU when the wait ended, or its cause is unknown.
 
-use std::collections::HashMap;
-
 use super::events::{ChildEvent, ChildEventKind, ChildEvents};
 use crate::model::external_wait::waker_is_cause;
 use crate::model::timeline::{ThreadIndex, Timelines, beginning, last_threads, returned_at};
 use crate::model::tree::Forest;
 use crate::model::unknown_waits::{SupposedReap, UnknownWait};
 use crate::waits::child_waits::is_created;
+use foldhash::HashMap;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 

@@ -2,7 +2,7 @@
 //! stays.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashSet};
+use std::collections::{BTreeMap, BinaryHeap};
 
 use super::start_up::{FixedPart, StartUps};
 use super::work::{RunParts, keep_work, work_time};
@@ -11,6 +11,7 @@ use crate::model::tree::Forest;
 use crate::patterns::chains::did_other_work;
 use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::adjustments::Adjustments;
+use foldhash::HashSet;
 
 /// Merges up to `size` launches of one program into the first of them. The launches have the same
 /// parent or, if they are the only ones of their parents (such as one in each of many shells), the

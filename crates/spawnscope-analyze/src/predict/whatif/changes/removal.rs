@@ -1,6 +1,6 @@
 //! Changes that remove launches: remove, builtin.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use super::start_up::StartUps;
 use super::work::{by_program, keep_run, keep_work};
@@ -10,6 +10,7 @@ use crate::model::tree::Forest;
 use crate::patterns::pipeline::is_captured;
 use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::adjustments::Adjustments;
+use foldhash::HashSet;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
 use spawnscope_data::statistics::median;
@@ -100,7 +101,7 @@ fn keeps_fork(context: WhatIf<'_, '_>, launch: u32, is_concurrent: bool) -> bool
 /// Returns the children of the launches' parents that overlap another child of the same parent.
 fn concurrent_launches(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
     let parents: BTreeSet<usize> = launches.iter().filter_map(|launch| forest.parent(*launch as usize)).collect();
-    let mut concurrent = HashSet::new();
+    let mut concurrent = HashSet::default();
     for parent in parents {
         let siblings = forest.children(parent);
         // Siblings are in order of creation, so the latest end so far shows whether an earlier

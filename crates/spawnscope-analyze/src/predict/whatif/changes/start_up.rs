@@ -1,8 +1,6 @@
 //! The fixed part of a program's run: what every launch repeats before and after its work. A batch,
 //! a library or a coprocess does this once or never.
 
-use std::collections::HashMap;
-
 use super::work::RunParts;
 use crate::model::launch::Launch;
 use crate::model::phases::Phase;
@@ -10,6 +8,7 @@ use crate::model::tree::Forest;
 use crate::patterns::runtimes::Runtime;
 use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::adjustments::Adjustments;
+use foldhash::HashMap;
 use spawnscope_data::statistics::median;
 
 pub(super) struct StartUps<'c, 'a> {
@@ -23,7 +22,7 @@ impl<'c, 'a> StartUps<'c, 'a> {
     /// Collects the runs of launches, which may be of several programs.
     pub(super) fn of<'l>(context: WhatIf<'c, 'a>, launches: impl IntoIterator<Item = &'l u32>) -> StartUps<'c, 'a> {
         let forest = context.forest;
-        let mut runs: HashMap<&[u8], Vec<f64>> = HashMap::new();
+        let mut runs: HashMap<&[u8], Vec<f64>> = HashMap::default();
         for &launch in launches {
             let each = context.launch(launch);
             if each.phases.get(Phase::Run).is_some() && !each.execs.is_empty() {
