@@ -272,17 +272,21 @@ impl Tracing {
     /// process. `None` if the child has a filter.
     fn exec_stops_of_children(&mut self, child: Pid, creator: LaunchId) -> Option<ExecStops> {
         let process = self.processes.process(creator)?;
-        if matches!(process.execs, ExecStops::Unknown) {
-            process.is_filtered |= !process.program.sets_no_filter() && filters::has_own(process.pid);
-            process.execs = match process.is_filtered {
-                true => ExecStops::Calls(None),
-                false => ExecDetour::prepare(child, &self.exec_points).map_or(ExecStops::Sought, ExecStops::new),
-            };
+        process.is_filtered |= !process.program.sets_no_filter() && self.waits.is_creator_filtered(child);
+        if process.is_filtered {
+            // Earlier children may have left a detour in the memory of the process, of which the
+            // child may have a copy.
+            process.execs = ExecStops::Calls(process.execs.installed());
+            self.remove_detour(child);
+            let child = self.processes.process_of(child)?;
+            (child.is_filtered, child.execs) = (true, ExecStops::Calls(None));
+            return None;
         }
-        let (execs, is_filtered) = (process.execs, process.is_filtered);
-        let child = self.processes.process_of(child)?;
-        child.is_filtered |= is_filtered;
-        (!child.is_filtered).then_some(execs)
+        if matches!(process.execs, ExecStops::Unknown) {
+            process.execs = ExecDetour::prepare(child, &self.exec_points).map_or(ExecStops::Sought, ExecStops::new);
+        }
+        let execs = process.execs;
+        (!self.processes.process_of(child)?.is_filtered).then_some(execs)
     }
 
     /// Notes a call before the exec. If a process may set a filter after it, the process stops at

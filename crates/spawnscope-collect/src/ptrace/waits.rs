@@ -23,6 +23,7 @@ use spawnscope_system::ids::IdMap;
 
 use super::blocked::{self, EndedBy};
 use super::counters::{Counters, read_counters};
+use super::filters;
 use super::idle::{EndedWriters, Pipes};
 
 /// Minimum length of a wait that is reported, in nanoseconds. A shorter one cannot be distinguished
@@ -51,6 +52,8 @@ struct LaunchingThread {
     stopped_ns: u64,
     /// The call that the thread is blocked in (/proc/PID/task/TID/syscall).
     call: Option<File>,
+    /// Its status, once this was read.
+    status: Option<File>,
     /// Whether its process handles SIGCHLD, once this has been examined.
     handles_signal: Option<bool>,
     /// The children that have begun to exit since the last stop, while the thread was waiting for
@@ -213,6 +216,16 @@ impl Waits {
         Some((thread, slice?))
     }
 
+    /// Whether the thread that has created a running process has another seccomp filter than the
+    /// recorder. The thread is stopped.
+    pub(super) fn is_creator_filtered(&mut self, child: Pid) -> bool {
+        let creator = self.parents.get(&child).and_then(|creator| Some((creator, self.threads.get_mut(&creator.1)?)));
+        let Some(((process, thread), watched)) = creator else { return filters::has_own(child) };
+        let open = || File::open(format!("/proc/{}/task/{}/status", process.0, thread.0)).ok();
+        watched.status = watched.status.take().or_else(open);
+        watched.status.as_ref().is_none_or(filters::are_own_in)
+    }
+
     /// Returns the process that has created a running process.
     pub(super) fn creator_of(&self, child: Pid) -> Option<Pid> {
         self.parents.get(&child).map(|(process, _)| *process)
@@ -324,6 +337,7 @@ impl LaunchingThread {
             vfork_waits: 0,
             stopped_ns: 0,
             call: None,
+            status: None,
             handles_signal: None,
             awaited: Vec::new(),
             executing: None,

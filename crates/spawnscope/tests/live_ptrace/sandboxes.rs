@@ -191,7 +191,8 @@ open('t.out', 'w').write('done')
 }
 
 /// A seccomp filter may kill a process for a call that its program never makes, in a child before
-/// its exec, or in all children of a process. The calls are those of the recorder's instructions.
+/// its exec, or in all children of a process, or in its later ones. The calls are those of the
+/// recorder's instructions.
 #[apply(live_test)]
 #[needs(Cc)]
 fn steps_that_may_not_make_the_recorders_calls_are_the_same() {
@@ -199,6 +200,7 @@ fn steps_that_may_not_make_the_recorders_calls_are_the_same() {
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -220,10 +222,12 @@ static void forbid(void)
 }
 int main(int count, char **arguments)
 {
-    int is_in_child = count < 2, status;
-    if (!is_in_child)
-        forbid();
-    for (int child = 0; child < 4; child++) {
+    for (int before = 0; before < 2; before++)
+        (void)!system(\"true\");
+    int is_in_child = count < 2, first = count < 2 ? -1 : **++arguments - '0', status;
+    for (int child = 0; child < 6; child++) {
+        if (child == first)
+            forbid();
         pid_t pid = fork();
         if (pid == 0) {
             if (is_in_child)
@@ -238,16 +242,16 @@ int main(int count, char **arguments)
 }
 ";
     let makefile = "\
-all: child.out self.out
+all: child.out 0.out 3.out
 child.out: filters
 \t@./filters > $@
-self.out: filters
-\t@./filters self > $@
+%.out: filters
+\t@./filters $* > $@
 filters: filters.c
 \t@cc -o $@ $<
 ";
     let files = [("filters.c", program), ("Makefile", makefile)];
     let record = assert_builds_the_same(&files, &["make", "--no-print-directory"]);
     let all = launches(&record.file());
-    assert_eq!(all.all(|launch| launch.command() == "true" && launch.exit_code() == Some(0)).len(), 8);
+    assert_eq!(all.all(|launch| launch.command() == "true" && launch.exit_code() == Some(0)).len(), 18);
 }
