@@ -32,7 +32,8 @@ impl FirstStop {
         at_first_call: bool,
     ) -> Option<Nanos> {
         let estimate = first.and_then(|first| self.estimate(second, first, clock::cpu_time_of(process)?));
-        estimate.or_else(|| self.looked_up(&counters_of(process)?, at_first_call))
+        let latest = Nanos(second.0.saturating_sub(first.unwrap_or_default().0));
+        estimate.or_else(|| self.looked_up(&counters_of(process)?, at_first_call, latest))
     }
 
     /// The process has either run or waited, or was stopped.
@@ -41,8 +42,12 @@ impl FirstStop {
         (waited <= MAX_ESTIMATE).then_some(Nanos(self.created.0 + waited.0))
     }
 
-    fn looked_up(&self, now: &Counters, at_first_call: bool) -> Option<Nanos> {
-        (at_first_call || now.arrivals == 2).then_some(Nanos(self.created.0 + now.delayed))
+    /// The first stop lies before the second one: `latest` is when it began at the latest. On a
+    /// busy machine, the tracer sees the creation late, and the process has waited since before
+    /// that.
+    fn looked_up(&self, now: &Counters, at_first_call: bool, latest: Nanos) -> Option<Nanos> {
+        let first_run = Nanos(self.created.0 + now.delayed).min(latest.max(self.created));
+        (at_first_call || now.arrivals == 2).then_some(first_run)
     }
 }
 
@@ -57,8 +62,11 @@ mod tests {
         assert_eq!(second(70_000), Some(Nanos(4_870_000)));
         assert_eq!(second(1_200_000), None, "looked up");
         let counters = |arrivals| Counters { at: Nanos(9_000_000), ran: 30_000, delayed: 1_200_000, arrivals };
-        assert_eq!(first.looked_up(&counters(2), false), Some(Nanos(6_000_000)));
-        assert_eq!(first.looked_up(&counters(3), false), None);
-        assert_eq!(first.looked_up(&counters(3), true), Some(Nanos(6_000_000)));
+        let looked_up = |arrivals, at_call, latest| first.looked_up(&counters(arrivals), at_call, Nanos(latest));
+        assert_eq!(looked_up(2, false, 9_000_000), Some(Nanos(6_000_000)));
+        assert_eq!(looked_up(3, false, 9_000_000), None);
+        assert_eq!(looked_up(3, true, 9_000_000), Some(Nanos(6_000_000)));
+        assert_eq!(looked_up(2, false, 5_500_000), Some(Nanos(5_500_000)), "the creation was seen late");
+        assert_eq!(looked_up(2, false, 4_700_000), Some(Nanos(4_800_000)), "not before the creation");
     }
 }
