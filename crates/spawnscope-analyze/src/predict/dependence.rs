@@ -179,8 +179,9 @@ pub struct Work {
 /// A command that was launched once is a culprit only if at least this share of the wall depends on
 /// it.
 const MIN_CULPRIT_SHARE: f64 = 0.2;
-/// The same for a command that was launched several times.
-const MIN_REPEATED_SHARE: f64 = 0.1;
+/// The same for a command that was launched several times: fewer launches may do. Uncertain advice
+/// about launches is worth a look if at least this share of the wall depends on them.
+pub(crate) const DEPENDENT_SHARE: f64 = 0.1;
 
 pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work> {
     let mut commands: HashMap<Command<'_>, (u64, u64)> = HashMap::default();
@@ -203,7 +204,7 @@ pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work
 /// only lead to other commands. `None` if its share of the wall is small or uncertain.
 pub fn culprit(dependence: &[Dependence], unrecorded: Nanos) -> Option<&Dependence> {
     dependence.iter().find(|each| !each.is_wrapper).filter(|each| {
-        let least = if each.count > 1 { MIN_REPEATED_SHARE } else { MIN_CULPRIT_SHARE };
+        let least = if each.count > 1 { DEPENDENT_SHARE } else { MIN_CULPRIT_SHARE };
         each.saving[1] > Nanos(0) && each.saving[0].0 as f64 >= least * unrecorded.0 as f64
     })
 }

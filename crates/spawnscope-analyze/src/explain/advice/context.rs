@@ -18,6 +18,7 @@ use crate::model::tree::{Forest, Step};
 use crate::path::critical_path::CriticalPath;
 use crate::patterns::pipeline::is_captured;
 use crate::patterns::queries::{Answer, answer_of, is_git, is_git_reading, reads_repository};
+use crate::predict::dependence::DEPENDENT_SHARE;
 use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::changes::work;
 use crate::sites::callers::Callers;
@@ -34,9 +35,6 @@ const MIN_SAVING_SHARE: f64 = 0.01;
 const MIN_SAVING: Nanos = Nanos(5_000_000);
 /// What launches that are a pattern must save instead: a short command may run often.
 const MIN_SAVING_OF_PATTERN: Nanos = Nanos(2_000_000);
-/// A fix whose saving is uncertain is worth a look if at least this share of the wall depends on
-/// its launches.
-pub(super) const DEPENDENT_SHARE: f64 = 0.1;
 
 /// Maximum number of candidates of a rule.
 const MAX_CANDIDATES: usize = 3;

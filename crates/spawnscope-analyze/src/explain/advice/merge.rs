@@ -7,9 +7,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::explain::advice::advice_list::{Advice, AdviceList, Rejection};
-use crate::explain::advice::context::{DEPENDENT_SHARE, RuleContext};
+use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::rules::builtin;
+use crate::predict::dependence::DEPENDENT_SHARE;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use crate::sites::callers::CallerCounts;

@@ -1,10 +1,11 @@
 //! Groups launches into sites: by the parent's program and the program that is really executed, and
 //! by the line or the subcommand if much may depend on one of these alone.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Site;
-use crate::explain::advice::context::{DEPENDENT_SHARE, MIN_REPETITIONS, RuleContext};
+use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::programs::{Together, is_worth_a_launch};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::model::launch::{Launch, NOT_FOUND, base_name, remembered};
@@ -15,6 +16,7 @@ use crate::patterns::programs::{has_property, place_of, subcommand_of, version_h
 use crate::patterns::queries::{Answer, answer_of, question_of};
 use crate::patterns::runtimes::{Runtime, shell_between};
 use crate::patterns::shells::{command_of, is_shell, wrapped_child};
+use crate::predict::dependence::DEPENDENT_SHARE;
 use crate::sites::callers::CallSite;
 use spawnscope_data::event::Nanos;
 
@@ -57,7 +59,8 @@ pub(super) fn sites<'a>(context: &RuleContext<'_, 'a>) -> Vec<Site<'a>> {
         };
         for launches in parts {
             let program = common_script(context, &launches).unwrap_or(command);
-            sites.push(Site { parent, program, critical: critical_of(&launches), launches });
+            let critical = critical_of(&launches);
+            sites.push(Site { parent, program, critical, launches, repeated: OnceCell::new() });
         }
     }
     let least = context.share_of_wall(MIN_CRITICAL);

@@ -9,6 +9,7 @@ mod cures;
 mod grouping;
 mod repeated;
 
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,6 +61,15 @@ struct Site<'a> {
     /// Time of the launches and their descendants on the critical path. Hardly more of the wall can
     /// depend on them.
     critical: Nanos,
+    /// What `repeated::of` returns, since several sites may be below this one.
+    repeated: OnceCell<Nanos>,
+}
+
+impl Site<'_> {
+    /// Returns the part of `critical` that more than one of the launches needs.
+    fn repeated(&self, context: &RuleContext<'_, '_>) -> Nanos {
+        *self.repeated.get_or_init(|| repeated::of(context, &self.launches))
+    }
 }
 
 /// The cures of one site.
@@ -155,7 +165,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Answer> {
     let answers = found.into_iter().map(|(site, mut cures)| {
         cures.iter_mut().for_each(|cure| include_shells(context, cure));
         let removal = AppliedChange { change: Change::Remove, launches: outermost(context, &site.launches) };
-        Answer { cures, removal, unrepeated: site.critical.since(repeated::of(context, &site)) }
+        Answer { cures, removal, unrepeated: site.critical.since(site.repeated(context)) }
     });
     answers.collect()
 }
@@ -231,6 +241,7 @@ fn cures_with<'a>(context: &RuleContext<'_, 'a>, site: &mut Site<'a>, other: Sit
     site.launches.extend(other.launches);
     site.launches.sort_unstable();
     site.critical.0 += other.critical.0;
+    site.repeated.take();
     let has_several = site.program != other.program;
     if has_several {
         site.program = FUNCTIONS_OF_MAKE;
@@ -327,7 +338,7 @@ fn is_consequence(context: &RuleContext<'_, '_>, around: &Site<'_>, site: &Site<
             || has_few && cures::are_lines_of_a_language(context, around) && !has_property(site.program, "library")
             || !is_wrapper
                 && foreign_code(context, &site.launches).is_some()
-                && repeated::of(context, around).0 as f64 >= MAJORITY * around.critical.0 as f64)
+                && around.repeated(context).0 as f64 >= MAJORITY * around.critical.0 as f64)
 }
 
 /// Whether make read the output of the same few commands again and again, whose first answers it

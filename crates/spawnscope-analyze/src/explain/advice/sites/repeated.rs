@@ -4,16 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use super::Site;
 use crate::explain::advice::context::RuleContext;
 use spawnscope_data::event::Nanos;
 
-/// Returns the time on the critical path of a site's launches, and of those of their descendants
-/// that one line, or one program, launches for more than one of them.
-pub(super) fn of(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Nanos {
+/// Returns the time on the critical path of launches, and of those of their descendants that one
+/// line launches for more than one of them. Without lines, the program decides.
+pub(super) fn of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Nanos {
     let mut own = 0;
     let mut below: BTreeMap<_, Work> = BTreeMap::new();
-    for &top in &site.launches {
+    for &top in launches {
         for step in context.walk(&[top]) {
             let critical = context.path.launches[step.index].total().0;
             if step.depth == 0 {
