@@ -71,8 +71,12 @@ crate::table! {
 }
 
 impl Calibration {
-    /// Returns the constant if it is greater by `more` nanoseconds; never less than zero.
+    /// Returns the constant if it is greater by `more` nanoseconds. If nothing would be left of it,
+    /// noise exceeded the cost in one of the measurements, and it stays as it is.
     pub fn increased(&self, more: f64) -> Calibration {
+        if self.ns + more <= 0.0 {
+            return *self;
+        }
         let increase = |ns: f64| (ns + more).max(0.0);
         Calibration {
             what: self.what,
@@ -120,5 +124,21 @@ impl fmt::Display for Missing {
             what => what,
         };
         write!(f, "not recorded: {what}; unknown: {}", self.effect)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_that_noise_would_make_nothing_stays_as_measured() {
+        let row = |ns: f64| {
+            let [low_ns, high_ns] = [ns - 50.0, ns + 50.0].map(|ns| Some(ns.max(0.0)));
+            Calibration { what: Constant::RecordedCall, ns, low_ns, high_ns }
+        };
+        assert_eq!(row(200.0).increased(100.0), row(300.0));
+        assert_eq!(row(200.0).increased(-180.0), row(20.0));
+        assert_eq!(row(200.0).increased(-200.0), row(200.0));
     }
 }
