@@ -43,6 +43,9 @@ pub(crate) struct UnknownWaits {
     pub(crate) reaps: Vec<SupposedReap>,
     /// For each launch, what its creation took. Zero if the creation is known.
     pub(crate) creations: Vec<Creation>,
+    /// For each launch whose end ended a wait of its creator, when this wait was over. The creator
+    /// reaped it then, which was not recorded.
+    pub(crate) reaped: Vec<Option<Nanos>>,
 }
 
 /// The time that a parent needed to create a launch, if the collector saw only its end.
@@ -52,6 +55,8 @@ pub(crate) struct Creation {
     pub(crate) supposed: Nanos,
     /// What it may have taken at most: the time since the last known event of the parent.
     pub(crate) longest: Nanos,
+    /// How long the collector stopped the parent during the time that is assumed.
+    pub(crate) stopped: Nanos,
 }
 
 /// How much the unknown waits can change a saving.

@@ -8,7 +8,7 @@ use spawnscope_analyze::predict::replay::{Parameters, Replay};
 use spawnscope_analyze::predict::whatif::{AppliedChange, Prediction, WhatIf};
 use spawnscope_analyze::waits::reconstruct::reconstruct;
 use spawnscope_data::event::Missing;
-use spawnscope_data::rows::ThreadRow;
+use spawnscope_data::rows::{StopRow, ThreadRow};
 
 use crate::prelude::*;
 use crate::recordings::woken_by;
@@ -113,6 +113,25 @@ fn a_loop_is_predicted_as_with_wakers() {
         assert!((0.85..1.1).contains(&ratio), "{name}: {ratio}");
         assert_eq!(least.0 > expected.0 / 2, is_certain, "{name}: {prediction:?}");
     }
+}
+
+/// Bash blocks SIGCHLD while it waits, so that the recorder does not see which child it reaps. What
+/// it does between a fork and its wait goes with the child all the same.
+#[test]
+fn a_child_is_reaped_when_the_wait_for_it_is_over() {
+    const WORK: u64 = 100_000;
+    let (mut whole, launches) = serial(20);
+    for wait in whole.1.iter_mut().filter(|slice| slice.syscall == Some(WAIT4)) {
+        wait.off.0 += WORK;
+        wait.on_span = wait.on_span.map(|on| Nanos(on.0 + WORK));
+        wait.off_span = wait.off_span.map(|off| Nanos(off.0 - WORK));
+        wait.wake_span = wait.wake_span.map(|wake| Nanos(wake.0 - WORK));
+    }
+    let mut partial = as_ptrace(&with_cpu_of_shell(whole), true);
+    let seen = predict_partial(&partial, Change::Remove, &launches).predicted;
+    partial.0.launches.iter_mut().for_each(|row| row.reaped = None);
+    let assumed = predict_partial(&partial, Change::Remove, &launches).predicted;
+    assert!(assumed.0.abs_diff(seen.0) < 20 * WORK / 4, "{assumed:?}, {seen:?}");
 }
 
 #[test]
@@ -279,6 +298,7 @@ fn a_pipeline_contains_the_prediction_with_wakers() {
 /// the machine.
 #[test]
 fn creations_that_were_not_seen_go_with_their_launches() {
+    const STOP: Nanos = Nanos(20_000);
     let (whole, launches) = serial(20);
     let saved = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]).saving()[0].0;
     let mut partial = as_ptrace(&whole, true);
@@ -298,6 +318,15 @@ fn creations_that_were_not_seen_go_with_their_launches() {
     let [with_reaping, ..] = saved_if_both(both, both + 20_000.0, &mut partial);
     let more = with_reaping.saturating_sub(expected);
     assert!(more.abs_diff(19 * 20_000) < 10_000, "{more} more than {expected}");
+    // A stop of the parent meanwhile is no part of what the creation is assumed to take.
+    let remaining = |partial: &Recorded| predict_partial(partial, Change::Remove, &launches).predicted.0;
+    saved_if_measured(both, &mut partial);
+    let before = remaining(&partial);
+    let created = partial.0.launches.iter().filter(|row| row.id != ROOT).map(|row| row.created.unwrap().0);
+    let stops = created.map(|at| StopRow { launch: ROOT, task: TaskId(ROOT.0), at: Nanos(at - 30_000), span: STOP });
+    partial.0.stops = stops.collect();
+    let less = before.saturating_sub(remaining(&partial));
+    assert!(less.abs_diff(20 * STOP.0) < 40_000, "{less} less than {before}");
 }
 
 /// A parent reads until the exec of its child closes a pipe, and then waits for the end of the

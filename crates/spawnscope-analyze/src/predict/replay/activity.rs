@@ -219,6 +219,7 @@ fn work_for_children(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadI
     let is_creator = |child: &usize| timelines.threads[*child].creator.get().unwrap_or(launch) == thread;
     let children: Vec<usize> = forest.children(launch as usize).iter().copied().filter(is_creator).collect();
     let library = children.first().map_or(Nanos(0), |child| library_code(forest, *child, fault_ns));
+    let reaped = |child: usize| reaped(forest, timelines, child);
     let mut work: Vec<Interval> = Vec::new();
     let mut push = |from: Nanos, to: Nanos, child: usize, stage: Stage| {
         let from = work.last().map_or(from, |(_, end, _)| from.max(*end));
@@ -229,11 +230,10 @@ fn work_for_children(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadI
     for (position, &child) in children.iter().enumerate() {
         let at = &forest.launches[child].instants;
         let Some((create, created)) = creation(timelines, at, child) else { continue };
-        let prepare = at.prepare.get().unwrap_or(create).0;
-        push(Nanos(prepare.saturating_sub(library.0)), create, child, Stage::SUPERVISION);
+        push(Nanos(at.prepare.get().unwrap_or(create).0.saturating_sub(library.0)), create, child, Stage::SUPERVISION);
         push(create, created, child, Stage::new(Phase::Create, 0));
         let mut done = created;
-        if let Some(reaped) = at.reaped.get().filter(|_| is_alone(forest, &children, position)) {
+        if let Some(reaped) = reaped(child).filter(|_| is_alone(forest, &children, position, reaped)) {
             let ended = at.zombie.get().unwrap_or(reaped).clamp(created, reaped.max(created));
             push(done, ended, child, Stage::SUPERVISION);
             push(ended, reaped, child, Stage::new(Phase::Reap, 0));
@@ -275,9 +275,18 @@ fn library_code(forest: &Forest<'_>, launch: usize, fault_ns: f64) -> Nanos {
 /// beginning, that is assumed.
 fn creation(timelines: &Timelines, at: &Instants, child: usize) -> Option<(Nanos, Nanos)> {
     let created = at.created.get()?;
-    let supposed = || timelines.unknown.as_ref().map(|unknown| unknown.creation(child as u32).supposed);
-    let create = at.create.get().or_else(|| Some(Nanos(created.0.saturating_sub(supposed()?.0))))?;
-    Some((create, created))
+    let assumed = || {
+        let creation = timelines.unknown.as_ref()?.creation(child as u32);
+        Some(Nanos(created.0.saturating_sub(creation.supposed.0 + creation.stopped.0)))
+    };
+    Some((at.create.get().or_else(assumed)?, created))
+}
+
+/// Returns when a child was reaped. If the collector does not record that, it was reaped when a
+/// wait for it was over.
+fn reaped(forest: &Forest<'_>, timelines: &Timelines, child: usize) -> Option<Nanos> {
+    let found = || *timelines.unknown.as_ref()?.reaped.get(child)?;
+    forest.launches[child].instants.reaped.get().or_else(found)
 }
 
 /// Returns how many page faults of a parent between two of its launches came from sharing pages
@@ -315,10 +324,16 @@ pub(in crate::predict) fn shared_pages(child: &Launch<'_>) -> bool {
 }
 
 /// Whether a launch does not overlap another launch by its parent.
-pub(crate) fn is_alone(forest: &Forest<'_>, children: &[usize], position: usize) -> bool {
-    let launch = &forest.launches[children[position]];
-    let (birth, reaped) = (launch.birth(), launch.instants.reaped.get());
-    let before = position.checked_sub(1).map(|before| forest.launches[children[before]].instants.reaped.get());
+/// `reaped` returns when a child was reaped.
+pub(crate) fn is_alone(
+    forest: &Forest<'_>,
+    children: &[usize],
+    position: usize,
+    reaped: impl Fn(usize) -> Option<Nanos>,
+) -> bool {
+    let birth = forest.launches[children[position]].birth();
+    let before = position.checked_sub(1).map(|before| reaped(children[before]));
+    let reaped = reaped(children[position]);
     let next = children.get(position + 1).map(|next| forest.launches[*next].birth());
     reaped.is_some()
         && before.is_none_or(|before| before.is_some() && before <= birth)

@@ -11,9 +11,10 @@ mod ties;
 use events::{ChildEventKind, ChildEvents, child_events};
 
 use crate::model::phases::Phase;
-use crate::model::timeline::Timelines;
+use crate::model::timeline::{ThreadIndex, Timelines, returned_at};
 use crate::model::tree::Forest;
 use crate::model::unknown_waits::{Creation, UnknownWait, UnknownWaits};
+use foldhash::HashSet;
 use spawnscope_data::event::{Constant, LeftCpu, Mechanism, Nanos, TaskId};
 use spawnscope_data::rows::{ObjectRef, Recording, SliceRow, ThreadRow, WakerRow};
 
@@ -35,8 +36,29 @@ pub fn reconstruct(
     forget_coincidences(forest, &mut unknown);
     timelines = timelines.with_slices(slices);
     let creations = creations(recording, forest, &events);
-    timelines.unknown = Some(UnknownWaits { waits: unknown, reaps, creations });
+    let reaped = reaped(forest, &timelines, &unknown);
+    timelines.unknown = Some(UnknownWaits { waits: unknown, reaps, creations, reaped });
     timelines
+}
+
+/// Returns, for each launch whose end is known to have ended a wait of its creator, when this wait
+/// was over.
+fn reaped(forest: &Forest<'_>, timelines: &Timelines, unknown: &[UnknownWait]) -> Vec<Option<Nanos>> {
+    let uncertain: HashSet<(u32, Nanos)> = unknown.iter().map(|wait| (wait.launch, wait.end[1])).collect();
+    let mut reaped = vec![None; forest.launches.len()];
+    for thread in 0..timelines.threads.len() as ThreadIndex {
+        let launch = timelines.launch_of(thread);
+        for slice in timelines.slices(thread).iter() {
+            let Some((cause, end)) = timelines.cause(thread, &slice).zip(returned_at(&slice)) else { continue };
+            let child = timelines.launch_of(cause);
+            let ended = forest.launches[child as usize].instants.exit.get();
+            let is_child = timelines.threads[child as usize].creator.get() == Some(thread);
+            if is_child && ended.is_some_and(|ended| ended <= end) && !uncertain.contains(&(launch, end)) {
+                reaped[child as usize] = Some(end);
+            }
+        }
+    }
+    reaped
 }
 
 /// Number of waits of a process that end with a child each, from which on this is no coincidence.
@@ -135,7 +157,7 @@ fn creations(recording: &Recording, forest: &Forest<'_>, events: &ChildEvents) -
         sorted.sort_unstable();
         let Some(median) = sorted.get(sorted.len().saturating_sub(1) / 2) else { continue };
         let mut copied = 0;
-        for BeforeCreation { child, span, is_after_end } in spans {
+        for BeforeCreation { child, last, span, is_after_end } in spans {
             let launch = &forest.launches[child];
             let longest = span.min(*median);
             // After the end of a child, its parent also reaps it, and its pages have to be made
@@ -146,7 +168,10 @@ fn creations(recording: &Recording, forest: &Forest<'_>, events: &ChildEvents) -
             copied = launch.parent_rss_bytes.get().unwrap_or(copied);
             let is_vfork = matches!(launch.mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn));
             let usual = if is_vfork { vfork } else { Nanos(fork.0 + copy.0.saturating_mul(copied >> 20)) };
-            all[child] = Creation { supposed: longest.min(usual), longest };
+            let supposed = longest.min(usual);
+            let created = launch.instants.created.get().unwrap_or(last);
+            let from = if supposed == span { last } else { Nanos(created.0.saturating_sub(supposed.0)) };
+            all[child] = Creation { supposed, longest, stopped: forest.stopped(parent, from, created) };
         }
     }
     all
@@ -155,7 +180,9 @@ fn creations(recording: &Recording, forest: &Forest<'_>, events: &ChildEvents) -
 /// What is known about the time of a parent before it created a child.
 struct BeforeCreation {
     child: usize,
-    /// The time since the last known event of the parent or of its children.
+    /// The last known event of the parent or of its children.
+    last: Nanos,
+    /// The time since then.
     span: Nanos,
     /// Whether this event was the end of a child.
     is_after_end: bool,
@@ -178,7 +205,7 @@ fn before_creations(forest: &Forest<'_>, events: &ChildEvents, parent: usize) ->
         if let Some(last) = last.filter(|_| at.create.get().is_none()) {
             let is_after_end = event.is_some_and(|event| event.kind == ChildEventKind::Ended && event.at == last);
             let span = created.since(last).since(forest.stopped(parent, last, created));
-            spans.push(BeforeCreation { child, span, is_after_end });
+            spans.push(BeforeCreation { child, last, span, is_after_end });
         }
         before = Some(created);
     }

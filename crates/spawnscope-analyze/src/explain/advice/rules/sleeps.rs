@@ -136,7 +136,7 @@ fn parent_sleeps(context: &RuleContext<'_, '_>) -> Vec<Option<ParentSleep>> {
     for parent in 0..forest.launches.len() {
         let children = forest.children(parent);
         for (position, child) in children.iter().enumerate() {
-            if is_alone(forest, children, position) {
+            if is_alone(forest, children, position, |child| forest.launches[child].instants.reaped.get()) {
                 slept[*child] = parent_sleep(context, parent as u32, *child as u32);
             }
         }
