@@ -8,6 +8,7 @@ use std::ptr;
 
 use crate::explain::advice::context::RuleContext;
 use crate::model::launch::{Exec, base_name};
+use crate::patterns::calls::Code;
 use crate::patterns::programs::{has_property, version_has_property};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::words::{Words, contains};
@@ -145,7 +146,7 @@ fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g
     }
     // Code in an `eval` has no file, but belongs to the script.
     let file = script_call_site.and_then(|call_site| call_site.file.as_deref());
-    let file = file.or_else(|| launcher.and_then(script_of));
+    let file = file.or_else(|| launcher.and_then(|exec| Code::of(exec)?.script()));
     if context.given[launch as usize] {
         return Some((Owner::Input, file.or(launcher.map(Exec::path))?));
     }
@@ -164,14 +165,6 @@ fn is_self_directed(exec: &&Exec<'_>) -> bool {
 /// show this: Automake's makefiles are called Makefile, too.
 fn is_generated_makefile(call_site: &CallSite) -> bool {
     call_site.language == Language::Make && call_site.module.is_some()
-}
-
-/// Returns the path of the script that an exec ran.
-fn script_of<'e>(exec: &'e Exec<'_>) -> Option<&'e [u8]> {
-    let is_interpreter =
-        !matches!(Runtime::named(exec.program_name()), Runtime::Native | Runtime::Make | Runtime::CMake);
-    let first = exec.arguments().nth(1).filter(|first| is_interpreter && !first.starts_with(b"-"));
-    exec.interpreter().map(|_| exec.path()).or(first)
 }
 
 #[cfg(test)]

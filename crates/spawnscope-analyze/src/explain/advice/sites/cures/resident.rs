@@ -9,7 +9,7 @@ use crate::explain::advice::selection::batch_option;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::tables::{case, rows};
 use crate::model::launch::{Exec, base_name};
-use crate::patterns::calls::Call;
+use crate::patterns::calls::{Call, Code};
 use crate::patterns::chains::did_other_work;
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::programs::has_property;
@@ -88,14 +88,14 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding
     {
         return None;
     }
-    let script = exec.and_then(|exec| script_of(exec, site));
+    let script = exec.and_then(|exec| code_of(exec, site));
     let mut execs = all.iter().map(|index| context.launch(*index).execs.last());
-    let is_one_script = execs.all(|exec| exec.and_then(|exec| script_of(exec, site)) == script);
+    let is_one_script = execs.all(|exec| exec.and_then(|exec| code_of(exec, site)) == script);
     let starts = match &script {
         Some(script) if is_one_script && script.as_bytes() != site.program => format!(" for {script}"),
         _ => String::new(),
     };
-    let line = shared_line(context, all).filter(|_| have_same_script(context, all));
+    let line = shared_line(context, all).filter(|_| is_one_script && exec.is_some_and(takes_inputs));
     let inputs = line.and_then(|line| line.with_all_inputs());
     let has_options = exec.and_then(|exec| exec.arguments().nth(1)).is_some_and(|word| word.starts_with(b"-"));
     // Different scripts may do different work.
@@ -125,34 +125,27 @@ fn loaded(script: Option<&str>) -> &str {
     }
 }
 
-/// Whether all launches of an interpreter run one script or module, which decides whether it takes
-/// several inputs. php itself checks only the first file of `php -l`, and json.tool writes the
-/// second one.
-fn have_same_script(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
-    let execs: Option<Vec<&Exec<'_>>> = all.iter().map(|index| context.launch(*index).execs.last()).collect();
-    let Some(execs) = execs else { return false };
-    let is_module = execs[0].arguments().nth(1).is_some_and(|word| matches!(word, b"-m" | b"-jar"));
-    let script = |exec: &Exec<'_>| exec.arguments().nth(1 + usize::from(is_module)).map(<[u8]>::to_vec);
-    let first = script(execs[0]).filter(|first| !first.starts_with(b"-") && first != b"json.tool");
-    execs[0].interpreter().is_some() || first.is_some() && execs.iter().all(|exec| script(exec) == first)
+/// Whether a script or a module may take several inputs. php itself checks only the first file of
+/// `php -l`, and json.tool writes the second one.
+fn takes_inputs(exec: &Exec<'_>) -> bool {
+    match Code::of(exec) {
+        Some(Code::Script(_)) => true,
+        Some(Code::Other(option)) => option == b"-m" && !exec.arguments().any(|word| word == b"json.tool"),
+        None => false,
+    }
 }
 
-/// Returns the script of an interpreter: a file name, a module, or the option for inline text.
-fn script_of(exec: &Exec<'_>, site: &Site<'_>) -> Option<String> {
-    if exec.interpreter().is_some() {
-        return Some(name(site.program));
-    }
-    let mut arguments = exec.arguments().skip(1);
-    while let Some(argument) = arguments.next() {
-        match argument {
-            b"-c" | b"-e" | b"-p" | b"-r" => return Some(name(argument)),
-            b"-m" | b"-jar" => return Some(name(&[argument, b" ", arguments.next().unwrap_or_default()].concat())),
-            // The value of an option of the interpreter, as in `php -d NAME=VALUE`.
-            _ if argument.starts_with(b"-") || argument.contains(&b'=') => {}
-            _ => return Some(name(base_name(argument))),
+/// Returns what an interpreter runs: a file name, a module, or the option for inline text.
+fn code_of(exec: &Exec<'_>, site: &Site<'_>) -> Option<String> {
+    match Code::of(exec)? {
+        Code::Script(_) if exec.interpreter().is_some() => Some(name(site.program)),
+        Code::Script(path) => Some(name(base_name(path))),
+        Code::Other(b"-m") => {
+            let module = exec.arguments().skip_while(|word| *word != b"-m").nth(1);
+            Some(name(&[b"-m ", module.unwrap_or_default()].concat()))
         }
+        Code::Other(option) => Some(name(option)),
     }
-    None
 }
 
 /// Maximum batch size. Larger batches would hardly save more.
