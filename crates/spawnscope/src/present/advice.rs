@@ -308,11 +308,8 @@ fn foreign_note(foreign: &ForeignCode) -> String {
     let file = text::escape(&foreign.file);
     match foreign.owner {
         Owner::Generated => {
-            let kept = match base_name(&foreign.file) {
-                b"configure" => "; with -C, it keeps its answers in config.cache for the next run",
-                _ => "",
-            };
-            format!("{file} is generated: an edit is lost when the file is generated again{kept}")
+            let option = foreign.own_option().map(|option| format!("; {option}")).unwrap_or_default();
+            format!("{file} is generated: an edit is lost when the file is generated again{option}")
         }
         Owner::Input => format!("{file} only executes these commands: whoever gives them can change them"),
         Owner::ThirdParty | Owner::User => {

@@ -37,6 +37,18 @@ pub struct ForeignCode {
     pub file: Vec<u8>,
 }
 
+/// Generated scripts with an option of their own that saves launches, and what it does.
+const OWN_OPTIONS: [(&[u8], &str); 1] =
+    [(b"configure", "with -C, it keeps its answers in config.cache for the next run")];
+
+impl ForeignCode {
+    /// Returns what a user can do who must not edit the code.
+    #[must_use]
+    pub fn own_option(&self) -> Option<&'static str> {
+        OWN_OPTIONS.iter().find(|(script, _)| *script == base_name(&self.file)).map(|(_, option)| *option)
+    }
+}
+
 /// Scripts that Autoconf, Automake and Libtool generate or copy into a project.
 const GENERATED_SCRIPTS: Words = Words(
     "ar-lib compile config.guess config.status config.sub configure depcomp install-sh libtool ltmain.sh missing
@@ -170,6 +182,23 @@ fn is_generated_makefile(call_site: &CallSite) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
+
+    /// `configure -C`, as an own option of generated scripts says.
+    #[test]
+    fn a_configure_script_keeps_its_answers() {
+        let project = tempfile::tempdir().unwrap();
+        let input = "AC_INIT([a], [1])\nAC_PROG_CC\nAC_CHECK_HEADERS([math.h])\nAC_OUTPUT\n";
+        std::fs::write(project.path().join("configure.ac"), input).unwrap();
+        let run = |program: &str, arguments: &[&str]| {
+            let output = Command::new(program).args(arguments).current_dir(&project).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        run("autoconf", &[]);
+        let [first, next] = [(); 2].map(|()| run("./configure", &["-C"]));
+        assert!(first.contains("for math.h... yes\n") && next.contains("for math.h... (cached) yes\n"), "{next}");
+    }
 
     #[test]
     fn a_generator_marks_what_it_writes() {
