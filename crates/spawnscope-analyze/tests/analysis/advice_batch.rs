@@ -116,6 +116,15 @@ fn commands_that_must_run_for_each_file_get_no_advice() {
 }
 
 #[test]
+fn the_value_of_an_option_is_not_one_of_the_files() {
+    let bash: &[&str] = &["/bin/bash", "x.sh"];
+    let of_flag = advice_per_file(bash, &["rm", "-f", "@.o", "@.d"]);
+    assert!(texts_of(&of_flag).contains("rm -f --"), "{of_flag:?}");
+    let of_value = advice_per_file(bash, &["/usr/bin/touch", "-r", "@.in", "@.out"]);
+    assert!(!is_silent(&of_value, "many-per-launch") && !texts_of(&of_value).contains("touch -r"), "{of_value:?}");
+}
+
+#[test]
 fn launches_with_enough_work_for_each_file_get_no_advice() {
     let busy = Spans { run: 30_000_000, ..Spans::USUAL };
     let mut serial = Serial::with_command("/usr/bin/xargs", &["xargs", "-n1", "gzip"]);

@@ -3,7 +3,7 @@
 
 use super::context::RuleContext;
 use super::phrases::{INPUTS, name, quoted};
-use crate::model::launch::Exec;
+use crate::model::launch::{Exec, base_name};
 use crate::patterns::programs::has_property;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::words::{Words, contains};
@@ -98,10 +98,22 @@ impl SharedLine {
         is_last && (takes_many || !is_limited && self.words[last - 1].as_deref() == Some("--"))
     }
 
-    /// Returns the words before those that differ, if none is after them: `rm -f`.
+    /// Returns the words before those that differ, if none is after them: `rm -f`. The first that
+    /// differs must not be the value of an option: `touch -r REFERENCE FILE`.
     pub(super) fn before_inputs(&self) -> Option<String> {
+        const WITH_VALUES: Words = Words(
+            "cp-S cp-t install-S install-g install-m install-o install-t ln-S ln-t ls-I mkdir-m mv-S mv-t setfacl-m \
+             setfacl-x setfattr-n setfattr-x shred-n stat-c strip-N strip-o touch-d touch-r touch-t",
+        );
         let shared = self.words.iter().take_while(|word| word.is_some()).count();
-        self.words[shared..].iter().all(Option::is_none).then(|| self.text(0..shared))?
+        let is_value = match &self.words[..shared] {
+            [Some(program), .., Some(option)] => {
+                WITH_VALUES.contains(&[base_name(program.as_bytes()), option.as_bytes()].concat())
+            }
+            _ => false,
+        };
+        let are_last = self.words[shared..].iter().all(Option::is_none) && !is_value;
+        are_last.then(|| self.text(0..shared))?
     }
 
     /// Returns the words at these positions, quoted for a shell, if all launches have them.
