@@ -203,10 +203,13 @@ mod tests {
     /// The code that the rules compute from the arguments.
     #[test]
     fn computed_code_does_what_the_programs_do() {
-        let calls: [(&str, &[&str]); 43] = [
+        let calls: [(&str, &[&str]); 46] = [
             ("cut", &["-d ", "-f3"]),
             ("cut", &["-d ", "-f1"]),
             ("cut", &["-d=", "-f2"]),
+            ("cut", &["-d=", "-f1-2"]),
+            ("cut", &["-d ", "-f", "1-3"]),
+            ("cut", &["-f1-2", "-d\""]),
             ("sed", &["s/with space/x y/"]),
             ("sed", &["s/^with //"]),
             ("sed", &["s/^with //; s/\\.c$//"]),
@@ -251,7 +254,7 @@ mod tests {
         for (program, arguments) in calls {
             let words = arguments.join("' '");
             let script = format!(
-                "for y in 'a b  c' '' x= 'a=b=c' 'with space' 'with x.c.c' '/(\"a/(' ab.c ' 1a2 ' 12 7up a1b22; do\n  x=$y\n  x=$(echo \"$x\" | {program} '{words}')\n  echo \"$x\"\ndone\n"
+                "for y in 'a b  c' '' x= 'a=b=c' 'with space' 'with x.c.c' '/(\"a/(' ab.c ' 1a2 ' 12 7up a1b22 =b=c=; do\n  x=$y\n  x=$(echo \"$x\" | {program} '{words}')\n  echo \"$x\"\ndone\n"
             );
             for (shell, dialect) in [("bash", Dialect::Bash), ("dash", Dialect::Posix)] {
                 let Some(form) = exact_form(program, arguments, dialect) else {

@@ -42,6 +42,11 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
     let form = match fields.trim() {
         _ if !(is_character(delimiter) || delimiter == "-") => return None,
         "2-" if delimiter != "-" => Form::of_input([format!("#*{pattern}")]),
+        // What follows these fields is removed, and the delimiter before it.
+        fields if fields.starts_with("1-") => {
+            let count = fields[2..].parse().ok().filter(|count| (2..10).contains(count) && delimiter != "-")?;
+            Form::of_input([format!("%{pattern}\"${{{{v}}#{}}}\"", format!("*{pattern}").repeat(count))])
+        }
         field => match field.parse().ok()? {
             1 => Form::of_input([format!("%%{pattern}*")]),
             2 => Form::of_input([format!("#*{pattern}"), format!("%%{pattern}*")]),
