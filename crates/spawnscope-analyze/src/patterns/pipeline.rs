@@ -49,12 +49,15 @@ impl PipelineUnit {
         if let Some(subshell) = subshell {
             unit = vec![subshell as u32];
         }
+        // A subshell that runs a pipeline, which the launch ends.
+        let is_end = position + 1 == siblings.len() && previous.is_some_and(|before| overlap(forest, before, launch));
+        let pipeline = parent.filter(|_| is_end);
         PipelineUnit {
             unit,
             forks: feeder.into_iter().chain(subshell).map(|index| index as u32).collect(),
             is_fed: feeder.is_some(),
             is_captured: is_read_directly
-                || subshell.is_some_and(|subshell| is_captured(forest, timelines, subshell as u32)),
+                || subshell.or(pipeline).is_some_and(|subshell| is_captured(forest, timelines, subshell as u32)),
         }
     }
 }

@@ -263,6 +263,16 @@ fn removing_a_filter_removes_its_subshell_and_the_echo_that_feeds_it() {
 }
 
 #[test]
+fn a_filter_of_the_one_line_of_a_program_is_replaced_though_it_waits() {
+    let advice =
+        |feeder: &[&str]| advices(&substitution_recording("/bin/dash", 30, Some(feeder), &["cut", "-d ", "-f1"]));
+    assert!(fix_of(&only(&advice(&["sha256sum", "a b"]), "builtin")).contains("${x%% *}"));
+    for several in [&["sha256sum", "a", "b"][..], &["ps", "-A"]] {
+        assert!(is_silent(&advice(several), "builtin"), "{several:?}");
+    }
+}
+
+#[test]
 fn a_shell_does_all_of_a_line_unless_a_program_reads_a_file() {
     let advice = |feeder: &[&str]| advices(&substitution_recording("/bin/bash", 30, Some(feeder), &["tr", "-d", " "]));
     assert_eq!(only(&advice(&["basename", "a/b"]), "shell-line").finding.launches.len(), 90);

@@ -195,7 +195,11 @@ pub(crate) fn substitution_recording(
         let subshell = serial.builder.launch(ROOT, begin, &subshell_spans, None);
         let fork = Spans { run: 200_000, ..Spans::USUAL };
         let echo = serial.builder.launch(subshell, begin + 200_000, &fork, feeder.map(|argv| (argv[0], argv)));
-        let sed = serial.builder.launch(subshell, begin + 400_000, &Spans::USUAL, Some((argv[0], argv)));
+        // A filter of what a program prints waits for it.
+        let waits = if feeder.is_some() { 1_300_000 } else { 0 };
+        let spans = Spans { run: Spans::USUAL.run + waits, ..Spans::USUAL };
+        let sed = serial.builder.launch(subshell, begin + 400_000, &spans, Some((argv[0], argv)));
+        serial.builder.row(sed).exit_cpu.as_mut().unwrap().0 -= waits;
 
         let (born, gone) = lifetime(&mut serial.builder, subshell);
         let (_, sed_gone) = lifetime(&mut serial.builder, sed);

@@ -19,6 +19,7 @@ use crate::explain::advice::languages::functions;
 use crate::explain::advice::phrases::{name, replacement, times};
 use crate::explain::advice::shared_line::arguments_of;
 use crate::model::grouped::grouped;
+use crate::model::launch::Exec;
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::{PipelineUnit, writer_of};
 use crate::patterns::programs::has_property;
@@ -188,7 +189,7 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
         return None;
     }
     let pipeline = PipelineUnit::of(forest, context.timelines(), siblings, position);
-    let is_small = if pipeline.is_fed {
+    let is_small = if pipeline.is_fed || filters_one_line(context, index as u32) {
         context.small_work.is_mostly_tax_by_cpu_time(index)
     } else {
         context.small_work.is_mostly_tax(index)
@@ -205,6 +206,16 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
     let is_plain = launch.mechanism == Some(Mechanism::Vfork) && !pipeline.is_captured;
     let substitute = substitute_of(context, index, [pipeline.is_fed, pipeline.is_captured, is_plain])?;
     Some(NeedlessLaunch { launch: index as u32, unit: pipeline.unit, forks: pipeline.forks, substitute })
+}
+
+/// Whether a launch waits in a pipeline for the one line that another program prints.
+fn filters_one_line(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let Some(writer) = writer_of(context.forest(), index).map(|writer| context.launch(writer as u32)) else {
+        return false;
+    };
+    let prints_one = |exec: &Exec<'_>| exec.arguments().skip(1).filter(|word| !word.starts_with(b"-")).count() == 1;
+    has_property(writer.command.name, "one-line")
+        || has_property(writer.command.name, "line-each") && writer.execs.last().is_some_and(prints_one)
 }
 
 fn finding(context: &RuleContext<'_, '_>, all: Vec<u32>, needless: &[&NeedlessLaunch]) -> Option<Finding> {
