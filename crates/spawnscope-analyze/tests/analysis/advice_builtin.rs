@@ -277,4 +277,7 @@ fn a_shell_does_all_of_a_line_unless_a_program_reads_a_file() {
     let advice = |feeder: &[&str]| advices(&substitution_recording("/bin/bash", 30, Some(feeder), &["tr", "-d", " "]));
     assert_eq!(only(&advice(&["basename", "a/b"]), "shell-line").finding.launches.len(), 90);
     assert!(is_silent(&advice(&["wc", "-c"]), "shell-line"), "no text has the size of a file");
+    for reader in [&["grep", "a", "file"][..], &["head", "-c9", "file"]] {
+        assert!(is_silent(&advice(reader), "shell-line"), "the shell would read the file each time: {reader:?}");
+    }
 }

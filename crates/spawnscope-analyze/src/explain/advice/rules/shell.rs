@@ -228,7 +228,9 @@ fn is_shell_line(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let is_of_line = |child: &usize| all.binary_search(&(*child as u32)).is_ok();
     let can_replace = |index: &u32| {
         let launch = context.launch(*index);
-        let is_known = is_reversed && launch.command.name == b"rev" || builtin::functions_or_code(context, *index);
+        let is_known = is_reversed && launch.command.name == b"rev"
+            || builtin::code_for(context, *index).is_some()
+            || has_functions(context, *index);
         // A fork may run a function that launches other programs.
         let children = context.forest().children(*index as usize);
         children.iter().all(is_of_line) && (launch.execs.is_empty() || launch.execs.len() == 1 && is_known)
@@ -240,6 +242,15 @@ fn is_shell_line(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
         && all.iter().all(can_replace)
         && !all.iter().any(|index| builtin::may_read_much(context, *index))
         && context.spent_on(&tops(context, all)) >= context.share_of_wall(MIN_SHARE)
+}
+
+/// Whether the functions of a shell do the work of a launch. They are for texts: a shell would read
+/// a file line by line.
+fn has_functions(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let reads_file = |exec: &Exec<'_>| !reads_input(exec.program_name(), &words(exec));
+    let launch = context.launch(index);
+    let is_filter = has_property(launch.command.name, "filter") && !has_property(launch.command.name, "no-files");
+    functions(context, index).is_some() && !(is_filter && launch.execs.last().is_some_and(reads_file))
 }
 
 /// Whether a line looks for the last field of a text: `rev | cut -d. -f1 | rev`.
