@@ -109,17 +109,9 @@ impl Together {
         };
         match self {
             Together::Jq => {
-                let is_value = |text: &&str| {
-                    let is_path = |step: &str| {
-                        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._[]$".contains(&byte);
-                        step == "length" || step.starts_with('.') && step != "." && step.bytes().all(is_name)
-                    };
-                    // `.[]` has any number of values.
-                    !text.contains("..") && !text.contains("[]") && text.split('|').all(|step| is_path(step.trim()))
-                };
                 let values = variables.iter().zip(&texts).map(|(variable, text)| format!("{variable}=\\({text})"));
                 let values = values.collect::<Vec<_>>().join(" ");
-                texts.iter().all(is_value).then(|| quoted(format!("@sh \"{values}\"")))?
+                texts.iter().all(|text| is_value_of_jq(text)).then(|| quoted(format!("@sh \"{values}\"")))?
             }
             // A variable may have a format of several lines.
             _ if is_expanded => None,
@@ -134,6 +126,21 @@ impl Together {
             }
         }
     }
+}
+
+/// Whether a filter of jq prints one value for each value that it reads. `.[]` has any number.
+pub(super) fn is_value_of_jq(filter: &str) -> bool {
+    let is_path = |step: &str| {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._[]$".contains(&byte);
+        step == "length" || step.starts_with('.') && step != "." && step.bytes().all(is_name)
+    };
+    let is_text = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" ._-".contains(&byte));
+    let is_default = |step: &str| step.strip_prefix('"').and_then(|step| step.strip_suffix('"')).is_some_and(is_text);
+    let is_step = |step: &str| {
+        let mut choices = step.split("//").map(str::trim);
+        choices.next().is_some_and(is_path) && choices.all(|choice| is_path(choice) || is_default(choice))
+    };
+    !filter.contains("..") && !filter.contains("[]") && filter.split('|').all(is_step)
 }
 
 /// Joins formats that all begin with one of these prefixes. `None` unless each prints one line.

@@ -224,10 +224,10 @@ fn joined(call: &FoundCall<'_>, run: &[&Asked<'_>], position: usize, way: Togeth
 }
 
 /// Returns the text of a word in double quotes, in which the shell only expands variables.
-fn in_double_quotes(source: &[u8]) -> Option<Vec<u8>> {
-    let text = source.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    let is_plain = !text.iter().any(|byte| b"\"\\`{(".contains(byte));
-    is_plain.then(|| text.to_vec())
+pub(super) fn in_double_quotes(source: &[u8]) -> Option<Vec<u8>> {
+    let text = name(source.strip_prefix(b"\"")?.strip_suffix(b"\"")?).replace("\\\"", "\0");
+    let is_plain = !text.contains(['"', '\\', '`', '{', '(']);
+    is_plain.then(|| text.replace('\0', "\"").into_bytes())
 }
 
 fn variables(run: &[&Asked<'_>]) -> Vec<String> {

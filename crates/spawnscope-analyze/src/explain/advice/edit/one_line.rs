@@ -2,9 +2,9 @@
 //! expansion handles the whole text. Also finds programs that answer for each operand, or for each
 //! line of their input, with one line.
 
-use super::adjacent::is_one_substitution;
+use super::adjacent::{in_double_quotes, is_one_substitution};
 use crate::explain::advice::phrases::name;
-use crate::explain::advice::programs::{Together, joins};
+use crate::explain::advice::programs::{is_value_of_jq, joins};
 use crate::model::launch::base_name;
 use crate::patterns::programs::has_property;
 use crate::patterns::script::{
@@ -25,13 +25,32 @@ pub(super) fn is_one_line(script: &Script<'_>, word: &Word<'_>) -> bool {
     is_line(script, word, &mut Vec::new())
 }
 
-/// Like `is_one_line`, for a library, too: what other files pass to a function that this one never
-/// calls is taken for lines.
+/// Like `is_one_line`, but takes for lines what other files pass to a function that this one never
+/// calls, and a value that jq prints.
 pub(super) fn may_be_one_line(script: &Script<'_>, word: &Word<'_>) -> bool {
     let is_named_once = |name: &[u8]| identifiers(script.text).filter(|word| *word == name).count() == 1;
     let is_library_function =
         |index: &usize| matches!(script.kind(*index), Kind::Function) && is_named_once(script.function_name(*index));
-    is_line(script, word, &mut (0..script.len()).filter(is_library_function).map(|index| script.code(index)).collect())
+    let is_taken = |index: &usize| is_library_function(index) || is_value_of_json(script, *index);
+    is_line(script, word, &mut (0..script.len()).filter(is_taken).map(|index| script.code(index)).collect())
+}
+
+/// Whether a command prints one value of one JSON file. Its text may have several lines, but rarely
+/// has.
+fn is_value_of_json(script: &Script<'_>, command: usize) -> bool {
+    let Some(simple) = script.simple(command) else { return false };
+    let [program, words @ ..] = &simple.words[..] else { return false };
+    let is_option = |word: &&Word<'_>| word.literal().is_some_and(|text| text.starts_with(b"-"));
+    let options = words.iter().take_while(is_option).count();
+    let is_raw = words[..options].iter().all(|word| word.literal().as_deref() == Some(b"-r"));
+    let filter = words.get(options).and_then(|word| word.literal().or(in_double_quotes(script.source(&word.range))));
+    let is_value = filter.is_some_and(|filter| is_value_of_jq(&name(&filter)));
+    let files = words.get(options + 1..).unwrap_or_default();
+    program.literal().as_deref() == Some(b"jq")
+        && is_raw
+        && is_value
+        && files.len() < 2
+        && files.iter().all(is_one_word)
 }
 
 fn is_line<'t>(script: &Script<'t>, word: &Word<'t>, known: &mut Vec<&'t [u8]>) -> bool {
@@ -186,15 +205,15 @@ fn declares_line<'t>(script: &Script<'t>, simple: &Simple<'t>, name: &'t [u8], k
 /// Whether a substitution prints one line: a program that does, or filters of a text of one line.
 fn prints_one_line<'t>(script: &Script<'t>, substitution: usize, known: &mut Vec<&'t [u8]>) -> bool {
     let is_command = |index: &usize| !matches!(script.kind(*index), Kind::List { .. } | Kind::Pipeline { .. });
-    let commands = script.inside(substitution).filter(is_command).map(|index| script.simple(index));
-    let Some(all) = commands.collect::<Option<Vec<&Simple<'t>>>>() else { return false };
+    let commands = script.inside(substitution).filter(is_command).map(|index| Some((index, script.simple(index)?)));
+    let Some(all) = commands.collect::<Option<Vec<(usize, &Simple<'t>)>>>() else { return false };
     let pipeline = script.only_child(substitution).and_then(|list| script.only_child(list));
     let last = pipeline.and_then(|pipeline| script.children(pipeline).filter_map(|each| script.simple(each)).last());
     if last.is_some_and(|last| prints_one_of_all(script, last)) {
         return true;
     }
     let mut is_first = true;
-    all.iter().all(|simple| {
+    all.iter().all(|(command, simple)| {
         let program = simple.words.first().and_then(Word::literal).unwrap_or_default();
         // Before a letter or a digit, it may stand for a newline. In sed, digits are groups.
         let is_escape =
@@ -205,7 +224,7 @@ fn prints_one_line<'t>(script: &Script<'t>, substitution: usize, known: &mut Vec
         let prints = match std::mem::take(&mut is_first) {
             true if program == b"echo" => simple.words.iter().all(|word| is_line(script, word, known)),
             true if program == b"git" => is_line_of_git(simple),
-            true => has_property(base_name(&program), "one-line"),
+            true => has_property(base_name(&program), "one-line") || known.contains(&script.code(*command)),
             false => {
                 has_property(base_name(&program), "keeps-lines")
                     || simple.literals().is_some_and(|words| answers_each_line(&words, b""))
@@ -219,9 +238,12 @@ fn prints_one_line<'t>(script: &Script<'t>, substitution: usize, known: &mut Vec
 fn prints_one_of_all(script: &Script<'_>, simple: &Simple<'_>) -> bool {
     let sources: Vec<&[u8]> = simple.words.iter().map(|word| script.source(&word.range)).collect();
     let is_form = |words: &[&[u8]]| ONE_OF_ALL.split(", ").any(|form| words.join(&b' ') == form.as_bytes());
-    let is_one_word = |part: &Part<'_>| matches!(part, Part::Literal { .. } | Part::Variable { is_quoted: true, .. });
-    let has_file = simple.words.last().is_some_and(|file| file.parts.iter().all(is_one_word));
+    let has_file = simple.words.last().is_some_and(is_one_word);
     is_form(&sources) || has_file && is_form(&sources[..sources.len() - 1])
+}
+
+fn is_one_word(word: &Word<'_>) -> bool {
+    word.parts.iter().all(|part| matches!(part, Part::Literal { .. } | Part::Variable { is_quoted: true, .. }))
 }
 
 /// Whether git prints one line about one commit.
@@ -263,7 +285,7 @@ impl LineEach {
                 Some(LineEach::With(vec![(1, format!("-h {}", name(option)))]))
             }
             (b"wc", [b"-l" | b"-c" | b"-m" | b"-w"] | [b"-l" | b"-c" | b"-m" | b"-w", _]) => Some(LineEach::Count),
-            (b"jq", [b"-r", path, _]) => plain(Together::Jq.join(&[path.to_vec()], &["x".to_owned()], false).is_some()),
+            (b"jq", [b"-r", path, _]) => plain(is_value_of_jq(&name(path))),
             _ => plain(has_property(program, "line-each") && joins(program, arguments)),
         }
     }

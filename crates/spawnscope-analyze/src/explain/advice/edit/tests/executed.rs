@@ -460,7 +460,7 @@ fn a_question_that_fails_still_ends_the_script() {
     let script = "echo '[{\"a\": \"x y\", \"b\": 2}, {\"a\": \"$HOME \\\\ *\\n`id`\"}]' >x.c\nfor i in 0 1 2 x; do\n  a=$(jq -r \".[$i].a\" x.c)\n  b=$(jq -r \".[$i].b\" x.c)\n  echo \"$a-$b\"\ndone\necho end\n";
     let expected = "jq_answers=$(jq -r \"@sh \\\"a=\\\\(.[$i].a) b=\\\\(.[$i].b)\\\"\" x.c)";
     check(BOTH, "jq", &["-r", ".[0].a", "x.c"], Form::Together, script, expected);
-    for recorded in [".[].a", ".[0,1].a"] {
+    for recorded in [".[].a", ".[0,1].a", ".a // empty"] {
         Calls::of("jq", &[&["-r", recorded, "x.c"]], Form::Together).edit(3, script).expect_err(recorded);
     }
     let formats = "for f in %n; do\n  a=$(date -d @0 \"+$f\")\n  b=$(date -d @0 +%Y)\ndone\n";

@@ -3,7 +3,7 @@
 
 use super::Calls;
 use super::executed::{BOTH, check, many};
-use crate::explain::advice::edit::{Form, Operand};
+use crate::explain::advice::edit::{Form, NewCode, Operand};
 use crate::patterns::shells::Dialect;
 
 /// A failing call of the loop does not end the script before the others, which `many` says.
@@ -312,6 +312,7 @@ fn a_text_of_a_function_has_one_line_in_all_calls() {
         "s=$(git log -1 --format=%s \"$c\"); f \"$s\"",
         "s=$(git log -1 --pretty=format:%s \"$c\"); f \"$s\"",
         "f \"$(x | sort | tail -n 1)\"; f \"$(head -n1 \"$y\")\"",
+        "v=$(jq -r \".a[$i].b // \\\"none\\\"\" \"$json\"); f \"$v\"",
     ];
     known.iter().for_each(|calls| assert!(cut(&function(calls)).is_ok(), "{calls}"));
     let unknown = [
@@ -322,6 +323,8 @@ fn a_text_of_a_function_has_one_line_in_all_calls() {
         "s=$(git log --format=%s \"$c\"); f \"$s\"",
         "f \"$(x | head -n $(wc -l))\"",
         "f \"$(head -n1 $y)\"",
+        "f \"$(jq -r .a[] \"$json\")\"",
+        "f \"$(jq -r .a $json)\"",
     ];
     unknown.iter().for_each(|calls| assert!(cut(&function(calls)).is_err(), "{calls}"));
 }
@@ -347,6 +350,18 @@ fn an_edit_has_only_the_limits_of_its_own_code() {
     );
     assert_eq!(begin("cut", &["-d.", "-f1"], first(), "y=$(echo \"$x\" | cut -d. -f1)"), ["unlike `$(echo)`, the"]);
     assert_eq!(begin("cut", &["-d.", "-f1"], first(), "y=$(sum \"$x\" | cut -d. -f1)"), [""; 0]);
+    let of_line = NewCode { needs_one_line: true, ..first().into() };
+    let mut of_json = Calls::of("cut", &[&["-d.", "-f1"]], first());
+    of_json.rewrite.code = of_line;
+    let limits = of_json.limits("x=$(jq -r .a f); y=$(echo \"$x\" | cut -d. -f1)");
+    assert!(limits.iter().any(|limit| limit.starts_with("only for text of one line")), "{limits:?}");
     let searched = "echo \"$x\" | grep -q \"$y\" && echo found";
     assert_eq!(begin("grep", &["-q", "a"], Form::Many, searched), ["words are compared"]);
+}
+
+#[test]
+fn a_default_of_jq_is_a_value() {
+    let defaults = "echo '[{\"a\": \"x y\"}]' >x.c\nfor i in 0 1 x; do\n  a=$(jq -r \".[$i].a\" x.c)\n  b=$(jq -r \".[$i].b // \\\"x 1\\\"\" x.c)\n  echo \"$a-$b\"\ndone\necho end\n";
+    let expected = "b=\\\\(.[$i].b // \\\"x 1\\\")\\\"\" x.c)";
+    check(BOTH, "jq", &["-r", ".[0].a", "x.c"], Form::Together, defaults, expected);
 }
