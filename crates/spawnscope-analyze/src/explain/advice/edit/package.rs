@@ -65,14 +65,16 @@ impl PackageRewrite {
             // npm adds the words after `--` to the text of the script.
             let dashes = words.iter().position(|word| *word == b"--").filter(|_| words[0] == b"npm");
             let own = dashes.unwrap_or(words.len());
-            let Some(called) = called_script(&words[..own]).filter(|called| self.scripts.contains(*called)) else {
-                continue;
+            let is_own = |called: &&[u8]| {
+                let is_script = self.scripts.contains(*called) && all.iter().any(|entry| entry.name == *called);
+                is_script && !is_elsewhere(&shell, index)
             };
+            let Some(called) = called_script(&words[..own]).filter(is_own) else { continue };
             let added = shell.source(&span(simple.words.get(own + 1..).unwrap_or_default()));
             let parts = self.parts_of(text, all, callers, called, added)?;
             let are_several = parts.len() > 1;
             let is_redirected = !simple.redirections.is_empty() && (are_several || !added.is_empty());
-            if is_redirected || all.iter().all(|entry| entry.name != called) {
+            if is_redirected {
                 continue;
             }
             let is_chain = shell_parts(commands).is_some_and(|(_, is_chain)| is_chain);
@@ -109,6 +111,17 @@ impl PackageRewrite {
             });
         parts.collect()
     }
+}
+
+/// Whether a command runs in another directory, in which the scripts are those of another package:
+/// `cd packages/a && npm run test`.
+fn is_elsewhere(shell: &Script<'_>, command: usize) -> bool {
+    let subshells = |index: usize| shell.ancestors(index).filter(|each| matches!(shell.kind(*each), Kind::Subshell));
+    let has_same_shell = |other: usize| subshells(other).all(|each| subshells(command).any(|own| own == each));
+    (0..command).any(|other| {
+        let program = shell.simple(other).and_then(|_| shell.program(other));
+        program.is_some_and(|program| matches!(&program[..], b"cd" | b"popd" | b"pushd")) && has_same_shell(other)
+    })
 }
 
 /// Returns the number of commands in shell code, and whether they are only joined by `&&`. `None`
@@ -234,6 +247,14 @@ mod tests {
             (
                 r#""c": "npx x 1 && npx y 2 && npx -q x && npx --no -y x $f""#,
                 Some(r#""c": "x 1 && npx y 2 && npx -q x && x $f""#),
+            ),
+            (
+                r#""c": "(cd x && npm run a) && npm run a && cd y && npm run a", "a": "z""#,
+                Some(r#""c": "(cd x && npm run a) && z && cd y && npm run a", "a": "z""#),
+            ),
+            (
+                r#""test": "npm run a && cd x && npm test", "a": "y""#,
+                Some(r#""test": "y && cd x && npm test", "a": "y""#),
             ),
             (r#""a": "npm run a""#, None),
             (r#""a": "npm run b", "b": "npm run a""#, None),
