@@ -116,6 +116,17 @@ fn commands_that_must_run_for_each_file_get_no_advice() {
 }
 
 #[test]
+fn files_with_new_names_are_not_passed_together() {
+    let found = |launcher: &str, argv: &[&str]| texts_of(&advice_per_file(&[launcher, "x"], argv));
+    for launcher in ["/usr/bin/make", "/bin/bash"] {
+        let renamed = found(launcher, &["cp", "src/@.c", "out/@.o"]);
+        assert!(!renamed.contains("cp --") && !renamed.contains("-t DIRECTORY"), "{renamed}");
+        let same = found(launcher, &["cp", "-p", "src/@", "out/@/@"]);
+        assert!(same.contains("`cp -p -t DIRECTORY FILES...`"), "{same}");
+    }
+}
+
+#[test]
 fn the_value_of_an_option_is_not_one_of_the_files() {
     let bash: &[&str] = &["/bin/bash", "x.sh"];
     let of_flag = advice_per_file(bash, &["rm", "-f", "@.o", "@.d"]);

@@ -155,7 +155,7 @@ fn pairs_are_moved_by_one_process_into_directories_too() {
 
 #[test]
 fn options_of_pairs_are_not_dropped() {
-    let fix = fix_of(&only(&for_each(0, &["cp", "-a", "from@", "to@"]), "many-per-launch"));
+    let fix = fix_of(&only(&for_each(0, &["cp", "-a", "from@", "to@/"]), "many-per-launch"));
     assert!(!fix.contains("perl") && fix.contains("cp -a -t DIRECTORY"), "{fix}");
     let links = after_the_loop(&only(&for_each(0, &["ln", "-s", "from@", "to@"]), "many-per-launch"));
     let directory = directory_with_files();

@@ -20,7 +20,7 @@ use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::tables::case;
 use crate::model::grouped::grouped;
-use crate::model::launch::Exec;
+use crate::model::launch::{Exec, base_name};
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::pipeline::{PipelineUnit, overlap, writer_of};
 use crate::patterns::programs;
@@ -220,6 +220,10 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding>
     if has_property(command, "changes") && !are_distinct(context, all) || has_property(command, "heavy") {
         return None;
     }
+    // One `cp` cannot give several files new names.
+    if has_property(command, "destination") && differing > 1 {
+        return None;
+    }
     let list =
         line.as_ref().filter(|_| has_property(command, "many") && differing > 0).and_then(SharedLine::before_inputs);
     if let Some(list) = list {
@@ -327,11 +331,7 @@ fn of_pairs(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let mut all = site.launches.clone();
     all.retain(|index| context.launch(*index).execs.len() == 1 && context.small_work.is_mostly_tax(*index as usize));
     let batched: usize = files::batches(context, &all).iter().map(|(_, batch)| batch.len()).sum();
-    if !has_property(command, "destination")
-        || all.len() < MIN_REPETITIONS
-        || batched * 2 > all.len()
-        || Runtime::of_parent(context.forest(), all[0]) != Runtime::Shell
-    {
+    if !has_property(command, "destination") || all.len() < MIN_REPETITIONS || batched * 2 > all.len() {
         return None;
     }
     let line = shared_line(context, &all)?;
@@ -340,15 +340,26 @@ fn of_pairs(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let dashes = words.iter().position(|word| *word == Some("--")).unwrap_or(words.len());
     let end = dashes.min(words.len().saturating_sub(2)).max(1);
     let options: Option<Vec<&[u8]>> = words[1..end].iter().map(|word| Some((*word)?.as_bytes())).collect();
-    let process = options.and_then(|options| one_process(command, &options));
+    let is_shell = Runtime::of_parent(context.forest(), all[0]) == Runtime::Shell;
+    let process = options.and_then(|options| one_process(command, &options)).filter(|_| is_shell);
+    let keeps_names = all.iter().all(|index| keeps_name(&context.example(&[*index])));
+    if process.is_none() && !keeps_names {
+        return None;
+    }
     let options = line.text(1..end).filter(|options| !options.is_empty());
     let values = [
         ("process", process.as_deref().unwrap_or_default()),
         ("options", &options.map_or(String::new(), |options| format!(" {options}"))),
     ];
-    let finding =
-        finding(context, site, MANY, ", once per pair of files", all).recipe(context, "many-pairs", &[], &values);
+    let finding = finding(context, site, MANY, ", once per pair of files", all);
+    let finding = finding.recipe(context, "many-pairs", &[case(keeps_names, "names")], &values);
     Some(finding.predicted_by(Change::Batch(MAX_BATCH), with))
+}
+
+/// Whether a file has the same name at its destination, which may be a directory.
+fn keeps_name(words: &[Vec<u8>]) -> bool {
+    let [.., from, to] = words else { return false };
+    to.ends_with(b"/") || base_name(from) == base_name(to)
 }
 
 /// One launch for several questions about the same input, such as three fields of a JSON file,
