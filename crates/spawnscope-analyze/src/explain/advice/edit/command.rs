@@ -36,6 +36,8 @@ pub(super) struct CommandCall {
 pub(super) enum Usage {
     /// A statement. A failure changes nothing.
     Ignored,
+    /// A statement that assigns the exit status to a variable.
+    Status,
     /// A failure is an exception or a false value.
     Checked,
     /// A condition that is true if the command fails.

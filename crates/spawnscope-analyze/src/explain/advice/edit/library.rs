@@ -13,6 +13,7 @@ use super::{
 use crate::explain::advice::phrases::{ANSWER_LIMIT, name};
 use crate::explain::advice::tables::rows;
 use crate::model::launch::base_name;
+use crate::patterns::script::identifier_length;
 use crate::patterns::words::contains;
 use spawnscope_data::event::Language;
 
@@ -227,7 +228,7 @@ impl LibraryRewrite {
 
     /// Refuses an edit after which failures are handled in another way.
     fn check_failures(&self, row: &Row, launch: &FoundLaunch, text: &[u8]) -> Result<()> {
-        let is_ignored = row.kind == "do" && matches!(launch.usage, Usage::Ignored | Usage::Negated);
+        let is_ignored = row.kind == "do" && matches!(launch.usage, Usage::Ignored | Usage::Negated | Usage::Status);
         let may_fail = row.kind == "do" || self.program == b"which";
         refuse_if(
             self.has_failures && !is_ignored,
@@ -273,11 +274,19 @@ impl LibraryRewrite {
         let has_operand = ["{1}", "{2}"].iter().any(|operand| row.codes[0][1].contains(operand));
         Ok(match (row.kind, launch.usage) {
             ("do", Usage::Checked) => code,
-            ("do", Usage::Ignored) => {
+            ("do", Usage::Ignored | Usage::Status) => {
                 let start = line_start(text, launch.range.start);
                 let indentation = name(&text[start..launch.range.start]);
+                let own = &text[launch.range.start..];
+                let set = |status| match launch.usage {
+                    Usage::Status => {
+                        format!("\n{indentation}    {} = {status}", name(&own[..identifier_length(own)]))
+                    }
+                    _ => String::new(),
+                };
+                let [done, failed] = [0, 1].map(set);
                 format!(
-                    "try:\n{indentation}    {code}\n{indentation}except OSError as error:\n{indentation}    print(error, file=sys.stderr)"
+                    "try:\n{indentation}    {code}{done}\n{indentation}except OSError as error:\n{indentation}    print(error, file=sys.stderr){failed}"
                 )
             }
             ("line", Usage::Line) | ("first", Usage::FirstWord) => code,

@@ -69,10 +69,15 @@ fn calls_at<'c, 't>(text: &[u8], all: &'c [Call<'t>], line: u32) -> impl Iterato
 pub(super) fn launches(text: &[u8], line: u32) -> Result<Vec<FoundLaunch>> {
     let all = calls(text)?;
     let found = calls_at(text, &all, line).filter_map(|call| {
-        let launched = launched(text, &all, call, is_statement(text, call), MAX_FUNCTIONS)?;
+        let target = status_target(text, call);
+        let is_statement = target.is_some() || is_statement(text, call);
+        let launched = launched(text, &all, call, is_statement, MAX_FUNCTIONS)?;
+        let is_unpacked = |word: &CommandWord| matches!(word, CommandWord::Expression(code) if code.starts_with(b"*"));
+        (!launched.command.words.iter().any(is_unpacked)).then_some(())?;
         let after = text[call.range.end..].strip_prefix(launched.suffix)?;
         let (length, usage) = conversions(after, launched.usage);
-        let range = call.range.start..call.range.end + launched.suffix.len() + length;
+        let usage = if target.is_some() { Usage::Status } else { usage };
+        let range = target.unwrap_or(call.range.start)..call.range.end + launched.suffix.len() + length;
         let is_bytes = launched.is_bytes;
         Some(FoundLaunch { range, command: launched.command, usage, is_scalar: true, is_bytes })
     });
@@ -189,14 +194,10 @@ pub(super) fn conversions(text: &[u8], usage: Usage) -> (usize, Usage) {
     (length, usage)
 }
 
-/// Returns an element of a list.
-fn word(source: &[u8]) -> Option<CommandWord> {
+/// Returns an element of a list. `*files` are several words.
+pub(super) fn word(source: &[u8]) -> Option<CommandWord> {
     let is_string = literal(source).is_some_and(|(.., rest)| rest.is_empty());
-    match is_string {
-        true => pieces(source).map(CommandWord::Pieces),
-        // `*files` are several words.
-        false => (!source.starts_with(b"*")).then(|| CommandWord::Expression(source.to_vec())),
-    }
+    if is_string { pieces(source).map(CommandWord::Pieces) } else { Some(CommandWord::Expression(source.to_vec())) }
 }
 
 /// Splits a command that is a string, a format or a sum into text and code.
@@ -284,6 +285,19 @@ fn is_statement(text: &[u8], call: &Call<'_>) -> bool {
     let before = &text[line_start(text, call.range.start)..call.range.start];
     let after = text[call.range.end..line_end(text, call.range.end)].trim_ascii();
     call.depth == 0 && before.trim_ascii().is_empty() && (after.is_empty() || after.starts_with(b"#"))
+}
+
+/// Returns where a statement begins that only assigns the status of a call: `status =
+/// subprocess.call(...)`.
+fn status_target(text: &[u8], call: &Call<'_>) -> Option<usize> {
+    let start = line_start(text, call.range.start);
+    let before = &text[start..call.range.start];
+    let blanks = before.len() - before.trim_ascii_start().len();
+    let target = before.trim_ascii_end().strip_suffix(b"=")?[blanks..].trim_ascii_end();
+    let after = text[call.range.end..line_end(text, call.range.end)].trim_ascii();
+    let is_name = !target.is_empty() && identifier_length(target) == target.len();
+    let is_whole = call.depth == 0 && (after.is_empty() || after.starts_with(b"#"));
+    (call.function == b"subprocess.call" && is_name && is_whole).then_some(start + blanks)
 }
 
 /// Whether a call is `os.system(command)` whose result is not used.

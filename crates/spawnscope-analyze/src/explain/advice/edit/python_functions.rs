@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::command::{CommandWord, FoundLaunch, Usage};
-use super::python::{Call, Launched, conversions, import, launched, names_in_code, skipped};
+use super::python::{Call, Launched, conversions, import, launched, names_in_code, skipped, word};
 use super::{Result, Splice, inserted, line_start, refuse_if, splice};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::identifier_length;
@@ -18,7 +18,6 @@ pub(super) fn by_function(
     is_statement: bool,
     functions: usize,
 ) -> Option<Launched> {
-    let [command] = &call.arguments[..] else { return None };
     let name = call.function.strip_prefix(b"self.").unwrap_or(call.function);
     let mut definitions =
         all.iter().filter(|other| other.function == name && text[..other.range.start].ends_with(b"def "));
@@ -26,21 +25,49 @@ pub(super) fn by_function(
     let is_method = definition.arguments.first().is_some_and(|first| &text[first.clone()] == b"self");
     (is_method == (name != call.function) && !is_decorated(text, definition)).then_some(())?;
     let parameter = parameter(text, definition)?;
+    let words = words_of(text, call, parameter)?;
     let body = body(text, definition.range.end)?;
     let is_inner = |inner: &&Call<'_>| {
-        let first = inner.arguments.first().map(|first| &text[first.clone()]);
-        body.start <= inner.range.start && inner.range.end <= body.end && first == Some(parameter)
+        let Some(first) = inner.arguments.first().map(|first| &text[first.clone()]) else { return false };
+        let has_command = if words.is_some() { ends_with_unpacked(first, parameter) } else { first == parameter };
+        body.start <= inner.range.start && inner.range.end <= body.end && has_command
     };
     let mut found = all.iter().filter(is_inner).filter_map(|inner| {
         // The call passes only the command, so `**options` is empty.
         let options = inner.arguments[1..].iter().filter(|option| !text[(*option).clone()].starts_with(b"**"));
-        let arguments = [command].into_iter().chain(options).cloned().collect();
-        Some((inner, launched(text, all, &Call { arguments, ..inner.clone() }, is_statement, functions)?))
+        let command = if words.is_some() { inner.arguments.first() } else { call.arguments.first() };
+        let arguments = command.into_iter().chain(options).cloned().collect();
+        let mut launched = launched(text, all, &Call { arguments, ..inner.clone() }, is_statement, functions)?;
+        if let Some(words) = &words {
+            launched.command.words.pop();
+            launched.command.words.extend(words.iter().cloned());
+        }
+        Some((inner, launched))
     });
     let (inner, launched) = found.next()?;
     let usage = result(text, body.clone(), inner, &launched).filter(|_| found.next().is_none())?;
     let is_same = matches!(usage, Usage::Checked | Usage::Ignored) == is_statement;
     is_same.then_some(Launched { suffix: b"", usage, ..launched })
+}
+
+/// Returns the words that a call passes to a function with the parameter `*words`. `Some(None)` if
+/// it passes one command instead.
+fn words_of(text: &[u8], call: &Call<'_>, parameter: &[u8]) -> Option<Option<Vec<CommandWord>>> {
+    if !parameter.starts_with(b"*") {
+        return (call.arguments.len() == 1).then_some(None);
+    }
+    let argument = |range: &Range<usize>| {
+        let source = &text[range.clone()];
+        let is_named = source[identifier_length(source)..].trim_ascii_start().starts_with(b"=");
+        word(source).filter(|_| !is_named && !source.starts_with(b"*"))
+    };
+    call.arguments.iter().map(argument).collect::<Option<Vec<_>>>().map(Some)
+}
+
+/// Whether a list ends with the words of a parameter: `["git", *words]`.
+fn ends_with_unpacked(list: &[u8], parameter: &[u8]) -> bool {
+    let before = list.strip_suffix(b"]").and_then(|list| list.trim_ascii_end().strip_suffix(parameter));
+    before.is_some_and(|before| matches!(before.trim_ascii_end().last(), Some(b',' | b'[')))
 }
 
 /// Whether a decorator may change what a function does.
@@ -49,13 +76,15 @@ fn is_decorated(text: &[u8], definition: &Call<'_>) -> bool {
     above[line_start(above, above.len())..].trim_ascii_start().starts_with(b"@")
 }
 
-/// Returns the first parameter of a function, if it is the only one without a default value.
+/// Returns the first parameter of a function, with its `*`, if it is the only one without a default
+/// value.
 fn parameter<'t>(text: &'t [u8], definition: &Call<'_>) -> Option<&'t [u8]> {
     let mut parameters = definition.arguments.iter().map(|range| &text[range.clone()]);
     let first = parameters.by_ref().find(|parameter| *parameter != b"self")?;
     let has_default = |parameter: &[u8]| parameter.starts_with(b"*") || parameter.contains(&b'=');
-    let name = &first[..identifier_length(first)];
-    (!name.is_empty() && parameters.all(has_default)).then_some(name)
+    let star = usize::from(first.starts_with(b"*"));
+    let length = identifier_length(&first[star..]);
+    (length > 0 && parameters.all(has_default)).then_some(&first[..star + length])
 }
 
 /// Returns where the lines of the function are whose parameters end at a position.
@@ -164,7 +193,7 @@ fn split_at_name<'t>(statement: &'t [u8], variable: &[u8]) -> Option<(&'t [u8], 
 /// Returns how to keep the answers of a launch: in a function with a cache, before the statement or
 /// definition that contains the launch.
 pub(super) fn kept(text: &[u8], launch: &FoundLaunch, function: &str) -> Result<Vec<Splice>> {
-    let is_used = !matches!(launch.usage, Usage::Checked | Usage::Ignored);
+    let is_used = !matches!(launch.usage, Usage::Checked | Usage::Ignored | Usage::Status);
     let code = &text[launch.range.clone()];
     let mut parameters: Vec<&[u8]> = Vec::new();
     for word in &launch.command.words {

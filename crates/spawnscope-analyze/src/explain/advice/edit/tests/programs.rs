@@ -183,7 +183,7 @@ fn in_perl(program: &str, arguments: &str, call: &str) -> String {
 fn functions_change_files_as_programs_do() {
     for (program, arguments) in ACTIONS {
         let fails = arguments.contains('M') && !arguments.starts_with("-f");
-        let python = "os.system(COMMAND)\n        subprocess.run(COMMAND, shell=True)  # -";
+        let python = "os.system(COMMAND)\n        subprocess.run(COMMAND, shell=True)  # -\n        status = subprocess.call(COMMAND, shell=True)\n        print(status)";
         check(Language::Python, program, arguments, &in_python(program, arguments, python));
         if !fails {
             let checked = in_python(program, arguments, "subprocess.run(COMMAND, shell=True, check=True)");
@@ -274,6 +274,15 @@ fn an_answer_is_kept() {
     assert!(edited.contains("        x = expr_1_once()\n"), "{edited}");
     let edited = once(&edited, "y = ", Language::Python, &["2", "+", "5"]);
     assert!(edited.contains("        y = expr_once(f)\n"), "{edited}");
+    let listed = |call: &str| {
+        let ask = "def ask(*args):\n    result = subprocess.run([\"expr\", *args], capture_output=True, text=True)\n    return result.stdout.strip()";
+        format!("import subprocess\n\n\n{ask}\n\n\nfor f in (1, 2):\n    x = {call}\n    print(x)\n")
+    };
+    let edited = once(&listed("ask('1', '+', '1')"), "x = ", Language::Python, &["1", "+", "1"]);
+    assert!(edited.contains("    return ask('1', '+', '1')\n") && edited.contains("x = expr_1_once()\n"), "{edited}");
+    for other in ["ask(*words)", "ask('1', '+', other='1')", "ask('1', '+')"] {
+        edit(Language::Python, "expr", &["1", "+", "1"], 10, &listed(other), Otherwise::Once).expect_err(other);
+    }
     let perl = "#!/usr/bin/perl\nuse strict;\nuse warnings;\nfor (1, 2) {\n    my $x = `expr 1 + 1`;\n    chomp $x;\n    print \"$x\\n\";\n}\nfor (1, 2) {\n    my $y = `expr 2 + $_`;\n}\n";
     once(perl, "$x = ", Language::Perl, &["1", "+", "1"]);
     edit(Language::Perl, "expr", &["2", "+", "1"], 10, perl, Otherwise::Once).expect_err("arguments differ");
@@ -304,6 +313,8 @@ fn lists_of_words_are_read() {
         (Language::Python, "import subprocess\nsubprocess.run([\"cp\", a, b], cwd=c)\n"),
         (Language::Python, "import subprocess\nsubprocess.run([\"cp\", *a])\n"),
         (Language::Python, "import subprocess\nif subprocess.call([\"cp\", a, b]):\n    pass\n"),
+        (Language::Python, "import subprocess\nx = y = subprocess.call([\"cp\", a, b])\n"),
+        (Language::Python, "import subprocess\nx = subprocess.call([\"cp\", a, b]) or 2\n"),
         (Language::Python, "import subprocess\nsubprocess.run([\"cp\", a, b]); shutil = 1\n"),
         (Language::Python, "from subprocess import run\nrun([\"cp\", a, b], check=True); shutil = 1\n"),
         (Language::Python, "import subprocess\nrun([\"cp\", a, b], check=True)\n"),
