@@ -3,6 +3,7 @@
 
 use super::context::RuleContext;
 use super::phrases::{INPUTS, name, quoted};
+use super::programs::takes_value;
 use crate::model::launch::{Exec, base_name};
 use crate::patterns::programs::has_property;
 use crate::patterns::runtimes::Runtime;
@@ -101,15 +102,9 @@ impl SharedLine {
     /// Returns the words before those that differ, if none is after them: `rm -f`. The first that
     /// differs must not be the value of an option: `touch -r REFERENCE FILE`.
     pub(super) fn before_inputs(&self) -> Option<String> {
-        const WITH_VALUES: Words = Words(
-            "cp-S cp-t install-S install-g install-m install-o install-t ln-S ln-t ls-I mkdir-m mv-S mv-t setfacl-m \
-             setfacl-x setfattr-n setfattr-x shred-n stat-c strip-N strip-o touch-d touch-r touch-t",
-        );
         let shared = self.words.iter().take_while(|word| word.is_some()).count();
         let is_value = match &self.words[..shared] {
-            [Some(program), .., Some(option)] => {
-                WITH_VALUES.contains(&[base_name(program.as_bytes()), option.as_bytes()].concat())
-            }
+            [Some(program), .., Some(option)] => takes_value(base_name(program.as_bytes()), option.as_bytes()),
             _ => false,
         };
         let are_last = self.words[shared..].iter().all(Option::is_none) && !is_value;

@@ -7,7 +7,7 @@ use super::around::{first_of_list, is_certain};
 use super::shell::{FoundCall, unused_variable};
 use super::{Result, Splice, line_end, line_start, or_refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
-use crate::explain::advice::programs::{Together, joins};
+use crate::explain::advice::programs::{Together, joins, takes_value};
 use crate::patterns::programs::has_property;
 use crate::patterns::script::{Part, Script, Simple, Word, names, span};
 use crate::patterns::words::contains;
@@ -58,7 +58,9 @@ fn merged(script: &Script<'_>, calls: &[&Simple<'_>], call: &FoundCall<'_>) -> O
     };
     let options = first.iter().skip(1).take_while(|word| literal(word).starts_with(b"-")).count();
     // The mode of chmod and the owner of chown are operands, too.
-    let fixed = 1 + options + usize::from(matches!(&call.rewrite.program[..], b"chgrp" | b"chmod" | b"chown"));
+    let has_value = matches!(&call.rewrite.program[..], b"chgrp" | b"chmod" | b"chown")
+        || first.get(options).is_some_and(|option| takes_value(&call.rewrite.program, &literal(option)));
+    let fixed = 1 + options + usize::from(has_value);
     let prefix = |words: &[Word<'_>]| words.iter().take(fixed).map(source).collect::<Vec<_>>().join(" ");
     let is_alike = |each: &&Simple<'_>| {
         prefix(&each.words) == prefix(first) && each.words.len() > fixed && each.words[fixed..].iter().all(is_operand)

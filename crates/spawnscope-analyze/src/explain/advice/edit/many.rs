@@ -15,7 +15,7 @@ use super::{
     refuse_for, refuse_if, splice,
 };
 use crate::explain::advice::phrases::name;
-use crate::explain::advice::programs::joins;
+use crate::explain::advice::programs::{joins, takes_value};
 use crate::model::launch::base_name;
 use crate::patterns::programs::has_property;
 use crate::patterns::script::{Kind, Part, Redirection, Script, Word, identifiers, names, span};
@@ -97,6 +97,12 @@ pub(super) fn operand_of(call: &FoundCall<'_>, command: usize, loops: &[Around<'
     let simple = or_refuse(script.simple(command), "the call is not plain")?;
     let is_set = |variable: &[u8]| loops.iter().any(|each| each.may_set(script, variable));
     let changes = |source: &[u8]| source.contains(&b'$') && identifiers(source).any(is_set);
+    let program = script.program(command).unwrap_or_default();
+    let is_value = |pair: &[Word<'_>]| {
+        let is_option = pair[0].literal().is_some_and(|option| takes_value(&program, &option));
+        is_option && changes(script.source(&pair[1].range))
+    };
+    refuse_if(simple.words.windows(2).any(is_value), "the value of an option changes in the loop")?;
     let last = (1..simple.words.len()).rev().find(|at| changes(script.source(&simple.words[*at].range)));
     let last = or_refuse(last, "no word of the call changes in the loop")?;
     let directory = directory_of(call, command).filter(|_| last + 1 == simple.words.len());

@@ -339,6 +339,21 @@ fn one_call_replaces_a_loop() {
 }
 
 #[test]
+fn the_value_of_an_option_is_not_one_of_the_inputs() {
+    let touch = Calls::of("touch", &[&["-r", "a", "b"], &["-r", "c", "d"]], Form::Many);
+    let changes = "the value of an option changes";
+    touch.refuses(&[
+        ("for f in *; do g=x/$f; touch -r \"$f\" \"$g\"; n=1; done", changes),
+        ("for f in *; do touch -r \"$f\" d; touch -r \"$f\" b; done", changes),
+        ("touch -r a b; touch -r c d", "nor beside others like it"),
+    ]);
+    let mkdir = Calls::of("mkdir", &[&["-m", "700", "a"], &["-m", "700", "b"]], Form::Many);
+    mkdir.check(&[("mkdir -m 700 a; mkdir -m 700 b", "mkdir -m 700 a b")]);
+    let constant = Calls::of("touch", &[&["-r", "a", "b"]], Form::Many);
+    constant.check(&[("for f in *; do touch -r \"$x\" \"$f\"; done", "touch -r \"$x\" *")]);
+}
+
+#[test]
 fn several_questions_become_one() {
     let jq = Calls::of("jq", &[&["-r", ".a", "f"]], Form::Together);
     jq.check(&[(
