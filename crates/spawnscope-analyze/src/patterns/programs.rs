@@ -9,8 +9,8 @@ use crate::model::launch::{Exec, base_name, is_version_of};
 
 const TABLE: &str = include_str!("programs.tsv");
 
-/// The properties of each program, its options with values before a subcommand, and its subcommands
-/// that only answer questions.
+/// The properties of each program, its options with values, and its subcommands that only answer
+/// questions.
 static PROGRAMS: LazyLock<HashMap<&'static [u8], [Words; 3]>> = LazyLock::new(|| {
     let row = |[program, columns @ ..]: [&'static str; 4]| (program.as_bytes(), columns.map(Words));
     rows(TABLE).map(row).collect()
@@ -26,6 +26,11 @@ pub(crate) fn version_has_property(name: &[u8], property: &str) -> bool {
     let is_of_name = |byte: &u8| !byte.is_ascii_digit() && !b".-".contains(byte);
     let least = name.iter().rposition(is_of_name).map_or(0, |last| last + 1);
     (least..=name.len()).any(|end| has_property(&name[..end], property))
+}
+
+/// Whether the word after this option of a program is its value.
+pub(crate) fn takes_value(program: &[u8], option: &[u8]) -> bool {
+    PROGRAMS.get(program).is_some_and(|[_, with_value, _]| with_value.contains(option))
 }
 
 /// Whether a subcommand of a program only answers questions.

@@ -75,15 +75,6 @@ pub(super) fn joins<W: AsRef<[u8]>>(program: &[u8], arguments: &[W]) -> bool {
         || rows.any(|row| row.includes(&arguments))
 }
 
-/// Whether the word after this option of a program that takes many files is its value.
-pub(super) fn takes_value(program: &[u8], option: &[u8]) -> bool {
-    const WITH_VALUES: Words = Words(
-        "cp-S cp-t install-S install-g install-m install-o install-t ln-S ln-t ls-I mkdir-m mv-S mv-t setfacl-m \
-         setfacl-x setfattr-n setfattr-x shred-n stat-c strip-N strip-o touch-d touch-r touch-t",
-    );
-    WITH_VALUES.contains(&[program, option].concat())
-}
-
 /// How one call of a program answers several questions about the same input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Together {

@@ -3,9 +3,8 @@
 
 use super::context::RuleContext;
 use super::phrases::{INPUTS, name, quoted};
-use super::programs::takes_value;
 use crate::model::launch::{Exec, base_name};
-use crate::patterns::programs::has_property;
+use crate::patterns::programs::{has_property, takes_value};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::words::{Words, contains};
 

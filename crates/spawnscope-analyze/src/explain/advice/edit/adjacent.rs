@@ -7,8 +7,8 @@ use super::around::{first_of_list, is_certain};
 use super::shell::{FoundCall, unused_variable};
 use super::{Result, Splice, line_end, line_start, or_refuse, refuse_if, splice};
 use crate::explain::advice::phrases::name;
-use crate::explain::advice::programs::{Together, joins, takes_value};
-use crate::patterns::programs::has_property;
+use crate::explain::advice::programs::{Together, joins};
+use crate::patterns::programs::{has_property, takes_value};
 use crate::patterns::script::{Part, Script, Simple, Word, names, span};
 use crate::patterns::words::contains;
 

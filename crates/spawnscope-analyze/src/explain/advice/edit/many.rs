@@ -15,9 +15,9 @@ use super::{
     refuse_for, refuse_if, splice,
 };
 use crate::explain::advice::phrases::name;
-use crate::explain::advice::programs::{joins, takes_value};
+use crate::explain::advice::programs::joins;
 use crate::model::launch::base_name;
-use crate::patterns::programs::has_property;
+use crate::patterns::programs::{has_property, takes_value};
 use crate::patterns::script::{Kind, Part, Redirection, Script, Word, identifiers, names, span};
 use crate::patterns::words::Words;
 
