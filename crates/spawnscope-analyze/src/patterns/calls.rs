@@ -123,7 +123,7 @@ mod tests {
             (Runtime::Shell, "-euo pipefail +x -- -run.sh", Code::Script(b"-run.sh")),
             (Runtime::Shell, "--rcfile rc run.sh", Code::Script(b"run.sh")),
             (Runtime::Shell, "-ec run.sh", Code::Other(b"-ec")),
-            (Runtime::Shell, "- run.sh", Code::Other(b"-")),
+            (Runtime::Python, "- x", Code::Other(b"-")),
             (Runtime::Python, "-u -W ignore -Xdev tool.py", Code::Script(b"tool.py")),
             (Runtime::Python, "-Sm tool", Code::Other(b"-Sm")),
             (Runtime::Perl, "-w -Ilib -MPOSIX tool.pl", Code::Script(b"tool.pl")),

@@ -120,13 +120,13 @@ impl LibraryRewrite {
     /// Returns what the new code does in another way.
     fn limit(&self, row: &Row, pattern: &[&str]) -> Option<&'static str> {
         const MESSAGES: &str =
-            "errors are then reported in the words of the language, and blanks and `$` in a name have no meaning";
+            "error messages are then those of the language, and blanks and `$` in a name are ordinary characters";
         let is_own = !row.limit.is_empty() && (self.language == Language::Python || !row.limit.contains("Python"));
         let has_names = pattern.iter().any(|word| matches!(*word, "OPERAND" | "NAME" | "<"));
         match row.kind {
             _ if is_own => Some(row.limit),
             "do" => Some(MESSAGES),
-            _ => has_names.then_some("blanks and `$` in a name have no meaning then"),
+            _ => has_names.then_some("blanks and `$` in a name are then ordinary characters"),
         }
     }
 
