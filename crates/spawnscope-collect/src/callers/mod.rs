@@ -11,6 +11,7 @@ mod elf;
 pub(super) mod make;
 mod perl;
 pub(super) mod python;
+pub(super) mod sources;
 mod zsh;
 
 use std::ffi::OsStr;
@@ -21,9 +22,18 @@ use std::path::{Path, PathBuf};
 
 use object::ReadCache;
 
+use self::dash::functions::Functions;
 use self::elf::Elf;
+use self::sources::Sources;
 use crate::wire::{WireBash, WireDash, WireMake, WirePerl, WirePython, WireZsh};
 use spawnscope_data::event::Pid;
+
+/// The files of scripts that were read so far, and the functions found in them.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    sources: Sources,
+    functions: Functions,
+}
 
 /// Where an interpreter stores the position in its script.
 #[derive(Debug)]

@@ -26,6 +26,7 @@ struct dash_parameters {
 enum { DASH_READS_NOTHING, DASH_READS_SCRIPT, DASH_READS_FILE };
 
 #define DASH_MAX_INPUT_DEPTH 8
+#define DASH_MAX_SUBSHELL_DEPTH 4
 
 /* Returns the address of a variable in the process. */
 static __always_inline __u64 dash_address(struct script *script, __u64 block, __u64 variable)
@@ -33,37 +34,45 @@ static __always_inline __u64 dash_address(struct script *script, __u64 block, __
 	return (variable < DASH_BLOCK_BYTES ? block : script->bias) + variable;
 }
 
-/* Adds the name of the current function. The name precedes the positional parameters, unless `set` has replaced
- * them. */
+/* Adds the name of the current function, or an empty name if it is unknown. The name precedes the positional parameters, unless `set`
+ * has replaced them. */
 static __always_inline bool add_dash_function(struct script *script)
 {
 	struct dash_parameters parameters;
 	__u64 name = 0;
-	if (script->dash.function_line &&
-	    read_user(&parameters, sizeof(parameters),
+	if (read_user(&parameters, sizeof(parameters),
 		      dash_address(script, script->dash.parameters_block, script->dash.layout.parameters) - sizeof(__u32)) &&
 	    !(parameters.allocated & 0xff))
 		read_user(&name, sizeof(name), parameters.words - sizeof(name));
 	return add_text(script, name, SCRIPT_FUNCTION_BYTES) || add_nothing(script);
 }
 
-/* Adds the name of the file being read, or an empty name if it is unknown. A function may come from any file that was read before,
- * or from a string. A function in line 1 comes from a string, since line 1 of a script names its interpreter. The variable with the
- * name of a sourced file contains another command's name while that command evaluates a string. */
-static __always_inline bool add_dash_file(struct script *script, struct WireTask *task)
+/* Adds the name of a file at this address, or an empty name if it is unknown. */
+static __always_inline bool add_dash_file(struct script *script, __u64 name)
 {
-	struct dash_state *dash = &script->dash;
-	bool certain = !dash->function_line || (dash->function_line > 1 && task->script_files < 2);
-	__u64 name = 0;
-	if (certain && dash->input_kind == DASH_READS_SCRIPT)
-		read_user(&name, sizeof(name), dash_address(script, dash->block, dash->layout.dollar_zero));
-	else if (!dash->function_line && dash->input_kind == DASH_READS_FILE && !dash->string_lines)
-		read_user(&name, sizeof(name), dash_address(script, dash->block, dash->layout.command_name));
 	return add_text(script, name, SCRIPT_FILE_BYTES) || add_nothing(script);
 }
 
+/* Adds the name of the file being read, and that of the function. A function may come from any file that was read before, or from a
+ * string: the collector looks for the file, beginning with the script and the file being read. */
+static __always_inline bool add_dash_names(struct script *script)
+{
+	struct dash_state *dash = &script->dash;
+	bool reads_file = dash->input_kind == DASH_READS_FILE;
+	__u64 source = reads_file && !dash->string_lines ? dash->source_name : 0, main = 0;
+	if (dash->input_kind == DASH_READS_SCRIPT || (reads_file && dash->function_line))
+		read_user(&main, sizeof(main), dash_address(script, dash->block, dash->layout.dollar_zero));
+	script->called.lines[DASH_AT_FUNCTION] = dash->function_line;
+	if (!dash->function_line)
+		return add_dash_file(script, reads_file ? source : main) && add_nothing(script);
+	if (reads_file)
+		script->called.flags |= SCRIPT_READS_FILE;
+	return add_dash_file(script, main) && add_dash_function(script) && add_dash_file(script, source);
+}
+
 /* Finds the input being read, outside of the strings being evaluated. A subshell no longer has the inputs of the shell that forked
- * it. */
+ * it. The variable with the name of a sourced file contains another command's name while that command evaluates a string, or runs in a
+ * subshell. */
 static __always_inline bool find_dash_input(struct script *script, struct WireTask *task)
 {
 	struct dash_state *dash = &script->dash;
@@ -87,16 +96,19 @@ static __always_inline bool find_dash_input(struct script *script, struct WireTa
 	dash->read_lines = input.line;
 	dash->inherits_input = subshell && !input.outer && input.fd <= 0;
 	dash->input_kind = input.fd <= 0 ? DASH_READS_NOTHING : input.outer ? DASH_READS_FILE : DASH_READS_SCRIPT;
+	if (!read_user(&dash->source_name, sizeof(dash->source_name), dash_address(script, dash->block, dash->layout.command_name)))
+		dash->source_name = 0;
 	if (dash->inherits_input) {
 		dash->input_kind = task->script_input;
+		dash->source_name = task->script_name;
 		if (task->script_string_lines > dash->string_lines)
 			dash->string_lines = task->script_string_lines;
 	}
 	return true;
 }
 
-/* Returns the line in the file; 0 if it is unknown. It is unknown if it is a line of a string, or if a function sources a file: then
- * it may be a line of either. */
+/* Returns the line in the file; 0 if it is unknown, or if it is a line of a string. If a function sources a file, it may be a line of
+ * either. */
 static __always_inline __u32 dash_line(struct script *script, struct WireTask *task)
 {
 	struct dash_state *dash = &script->dash;
@@ -104,7 +116,7 @@ static __always_inline __u32 dash_line(struct script *script, struct WireTask *t
 	/* Busybox counts the lines of the -c string from 0. */
 	if (dash->layout.state_block && dash->input_kind == DASH_READS_NOTHING)
 		return 0;
-	if (function_line ? dash->input_kind == DASH_READS_FILE || line <= dash->string_lines : dash->string_lines)
+	if (function_line ? line <= dash->string_lines : dash->string_lines)
 		return 0;
 	if (dash->inherits_input && function_line == task->script_function &&
 	    (!task->script_line || line < task->script_line))
@@ -145,7 +157,7 @@ __noinline int read_dash_frame(void)
 	__u32 line = dash_line(script, task);
 	if (task->flags & TASK_CALL_PENDING && !restore_creator_position(dash, task, &line))
 		return 0;
-	if (!add_dash_file(script, task) || !add_dash_function(script))
+	if (!add_dash_names(script))
 		return 0;
 	script->called.frames = 1;
 	script->called.lines[0] = line;
@@ -181,8 +193,9 @@ static __always_inline bool read_dash_call(struct script *script, struct WireTas
 	task->script_min_line = is_in_same_function ? creator->script_line : 1;
 	task->script_function = dash->function_line;
 	task->script_input = dash->input_kind;
-	task->script_string_lines = dash->string_lines;
+	task->script_name = dash->source_name;
 	task->script_files = creator->script_files;
+	task->script_string_lines = dash->string_lines;
 	return true;
 }
 
@@ -220,13 +233,39 @@ static __always_inline struct script *begin_dash(struct task_struct *p, __u32 la
 	return script;
 }
 
+/* Returns the shell from which a shell was forked, perhaps through others, without an exec. Forks of it may have ended when the record
+ * is read. */
+static __always_inline struct task_struct *first_shell(struct task_struct *shell)
+{
+	struct file *program = BPF_CORE_READ(shell, mm, exe_file);
+	for (int depth = 0; depth < DASH_MAX_SUBSHELL_DEPTH; depth++) {
+		struct task_struct *parent = BPF_CORE_READ(shell, real_parent);
+		if (BPF_CORE_READ(parent, mm, exe_file) != program)
+			break;
+		shell = parent;
+	}
+	return shell;
+}
+
+/* The file of a function is looked for from the place of `shell`. `reader`: what has read the script's files. */
+static __always_inline void emit_dash_script(struct script *script, struct task_struct *shell, struct WireTask *reader,
+					     struct WireTask *task, __u64 now)
+{
+	if (script->dash.function_line)
+		add_place(script, shell);
+	/* A function in line 1 comes from a string, since line 1 of a script names its interpreter. */
+	if (script->dash.function_line > 1 && reader->script_files < 2)
+		script->called.flags |= SCRIPT_IS_ONLY_FILE;
+	emit_script(script, task, now);
+}
+
 static __always_inline void emit_dash_call(struct task_struct *parent, __u32 layout_index, struct WireTask *creator,
 				      struct WireTask *task, __u64 now)
 {
 	struct script *script = begin_dash(parent, layout_index);
 	bool spawned = shares_memory(creator);
 	if (script && read_dash_call(script, creator, task, spawned) && spawned)
-		emit_script(script, task, now);
+		emit_dash_script(script, parent, creator, task, now);
 }
 
 /* Emits the call site of the current process, a forked shell. Not static: see `step_up` in path.h. */
@@ -240,7 +279,7 @@ __noinline int emit_own_dash_call(void)
 	if (interpreter && interpreter->kind == INTERPRETER_DASH) {
 		struct script *script = begin_dash(p, interpreter->layout_index);
 		if (script && read_own_dash_call(script, task))
-			emit_script(script, task, bpf_ktime_get_ns());
+			emit_dash_script(script, first_shell(p), task, task, bpf_ktime_get_ns());
 	}
 	task->flags &= ~(TASK_CALL_PENDING | TASK_OWN_LINE);
 	return 1;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
+use crate::callers::Files;
 use crate::callers::chains::{self, join_components};
-use crate::callers::make::makefiles::Makefiles;
 use crate::clone_call::CloneCall;
 use crate::wire::*;
 use spawnscope_data::event::{
@@ -23,7 +23,7 @@ use spawnscope_data::event::{
 pub(super) struct Chains {
     /// Chains by the bytes of their records.
     decoded: HashMap<Box<[u8]>, Arc<Chain>>,
-    makefiles: Makefiles,
+    files: Files,
     /// The call sites that threads of Node.js have announced for their next launch, by task id.
     announced: HashMap<u64, Arc<Chain>>,
 }
@@ -55,10 +55,14 @@ impl Chains {
         }
         let (called, rest): (WireScriptCalled, _) = read(record)?;
         let chain = Arc::new(match called.interpreter {
-            INTERPRETER_MAKE => chains::make::chain(&called, rest, None, &mut self.makefiles),
+            INTERPRETER_MAKE => chains::make::chain(&called, rest, None, &mut self.files),
+            INTERPRETER_DASH => chains::script::dash(&called, rest, None, &mut self.files),
             _ => chains::script::chain(&called, rest),
         }?);
-        self.decoded.insert(bytes.into(), Arc::clone(&chain));
+        // The file of a function may become known later.
+        if chain.frames.first().is_none_or(|frame| frame.file.is_some() || frame.function.is_none()) {
+            self.decoded.insert(bytes.into(), Arc::clone(&chain));
+        }
         Some(chain)
     }
 }

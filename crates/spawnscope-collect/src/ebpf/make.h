@@ -166,7 +166,7 @@ static __always_inline bool read_make_call(struct script *script, const struct W
 #ifdef __bpf__
 LAYOUT_MAP(make_layouts, WireMake);
 
-/* Appends the components of the working directory, which the file's name may be relative to. */
+/* Appends the components of the working directory, which names of files may be relative to. */
 static __always_inline void add_directory(struct script *script, struct task_struct *p)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
@@ -183,7 +183,7 @@ static __always_inline void add_directory(struct script *script, struct task_str
 	    bpf_probe_read_kernel(&script->data[used], at_most(bytes, 8192), scratch->data))
 		return;
 	script->called.data_bytes = used + bytes;
-	script->called.flags |= MAKE_HAS_DIRECTORY;
+	script->called.flags |= SCRIPT_HAS_DIRECTORY;
 }
 
 /* Reports the call site in the parent, which runs a make binary with this layout. */
@@ -199,9 +199,7 @@ static __always_inline void emit_make_call(struct task_struct *parent, __u32 lay
 	if (!read_make_call(script, layout, registers.sp))
 		return;
 	add_directory(script, parent);
-	if (is_in_other_mount_namespace(parent))
-		script->called.flags |= MAKE_IN_OTHER_MOUNTS;
-	script->called.lines[MAKE_AT_PROCESS] = visible_tid(BPF_CORE_READ(parent, group_leader));
+	add_place(script, parent);
 	emit_script(script, child, now);
 }
 #endif

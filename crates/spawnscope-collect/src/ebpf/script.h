@@ -38,6 +38,8 @@ struct script {
 			/* The addresses of the blocks in which busybox keeps the shell's variables and its parameters; 0: none. */
 			__u64 block, parameters_block;
 			__u32 line, function_line;
+			/* The address of the name of the sourced file being read. */
+			__u64 source_name;
 			/* The input being read (DASH_READS_*). */
 			__u32 input_kind;
 			/* The largest line count of the strings being evaluated; 0 if there are none. */
@@ -158,6 +160,14 @@ static __always_inline void begin_script(struct script *script, __u32 interprete
 					 struct task_struct *parent)
 {
 	begin_script_at(script, interpreter, BPF_CORE_READ(parent, mm, start_code) - code_start);
+}
+
+/* Adds a process whose root and working directory tell which file a name means. */
+static __always_inline void add_place(struct script *script, struct task_struct *p)
+{
+	if (is_in_other_mount_namespace(p))
+		script->called.flags |= SCRIPT_IN_OTHER_MOUNTS;
+	script->called.lines[SCRIPT_AT_PROCESS] = visible_tid(BPF_CORE_READ(p, group_leader));
 }
 
 static __always_inline void emit_script(struct script *script, struct WireTask *task, __u64 now)

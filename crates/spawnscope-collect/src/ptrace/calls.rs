@@ -42,7 +42,7 @@ impl Tracing {
         let Some(process) = self.processes.process(thread.launch).filter(|process| process.pid == tid) else {
             return self.resume(tid, Stop::Interrupted);
         };
-        if let Some(chain) = process.call_site_at(stop) {
+        if let Some(chain) = process.call_site_at(stop, &mut self.interpreters.files) {
             let called = EventKind::Called(Arc::new(chain));
             self.report(clock::now(), thread.launch, thread.task, called);
         }

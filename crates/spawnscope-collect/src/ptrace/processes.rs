@@ -10,6 +10,7 @@ use super::first_stop::FirstStop;
 use super::idle::Pipes;
 use super::lines::{Program, Shell};
 use super::setup::{ExecStops, Setup};
+use crate::callers::Files;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thread {
@@ -85,12 +86,12 @@ impl Process {
 
     /// Handles a stop of the process's first thread at a system call. Returns the call site of the
     /// process's launch, if it becomes known at this stop.
-    pub(super) fn call_site_at(&mut self, stop: CallStop) -> Option<Chain> {
+    pub(super) fn call_site_at(&mut self, stop: CallStop, files: &mut Files) -> Option<Chain> {
         let CallStop::Enters(number, arguments) = stop else {
             return None;
         };
         let number = libc::c_long::try_from(number).ok()?;
-        self.shell.call_site_at_entry(self.pid, &self.program, number, arguments[0])
+        self.shell.call_site_at_entry(self.pid, &self.program, number, arguments[0], files)
     }
 
     /// Call when the process has executed a file, with this entry point if it is known.

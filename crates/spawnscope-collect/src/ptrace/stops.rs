@@ -251,8 +251,9 @@ impl Tracing {
     /// Reports the call site of a forked shell, if it was to stop for that.
     pub(super) fn report_own_call_site(&mut self, tid: Pid, thread: Thread) {
         let creator = self.waits.creator_of(tid);
+        let files = &mut self.interpreters.files;
         if let Some(process) = self.processes.process(thread.launch)
-            && let Some(chain) = process.shell.call_site_at_command(tid, &mut process.program, creator)
+            && let Some(chain) = process.shell.call_site_at_command(tid, &mut process.program, creator, files)
         {
             self.report(clock::now(), thread.launch, thread.task, EventKind::Called(Arc::new(chain)));
         }

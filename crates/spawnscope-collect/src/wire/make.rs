@@ -54,17 +54,11 @@ pub const MAKE_EVALUATES: u32 = 4;
 pub const MAKE_VARIABLE: u32 = 5;
 /// The bits of `flags` that contain the activity.
 pub const MAKE_KIND: u32 = 7;
-/// Bit of `flags`: the path of the working directory is complete.
-pub const MAKE_HAS_DIRECTORY: u32 = 8;
-/// Bit of `flags`: the process is in another mount namespace than the collector.
-pub const MAKE_IN_OTHER_MOUNTS: u32 = 16;
 
 /// Where `lines` of a call site in a makefile contains the line number.
 pub const MAKE_AT_LINE: u32 = 0;
 /// Where `lines` contains the index of the recipe's line.
 pub const MAKE_AT_INDEX: u32 = 1;
-/// Where `lines` contains the pid of make.
-pub const MAKE_AT_PROCESS: u32 = 2;
 
 /// Where a make binary stores its current activity. Addresses are those in its ELF file.
 #[repr(C)]

@@ -174,6 +174,22 @@ pub const SCRIPT_OUTERMOST: u32 = 2;
 pub const SCRIPT_INTERACTIVE: u32 = 4;
 /// `flags` of a chain: lines of text that is not in a file may be counted from 0.
 pub const SCRIPT_FROM_ZERO: u32 = 8;
+/// `flags` of a call site in a makefile: the components of the working directory are at the end of
+/// the data.
+pub const SCRIPT_HAS_DIRECTORY: u32 = 32;
+/// `flags` of a call site in a makefile or a dash: the process is in another mount namespace than
+/// the collector.
+pub const SCRIPT_IN_OTHER_MOUNTS: u32 = 64;
+/// `flags` of a call site in a function of dash: a sourced file is being read, by the function or
+/// by what called it. Its path follows the frame.
+pub const SCRIPT_READS_FILE: u32 = 16;
+/// `flags` of such a call site: the shell has read commands from no other file than the script.
+pub const SCRIPT_IS_ONLY_FILE: u32 = 128;
+/// Where `lines` of a call site in dash contains the line where the current function begins; 0:
+/// there is none.
+pub const DASH_AT_FUNCTION: u32 = 1;
+/// Where `lines` of such a call site contains the pid of the process; 0: unknown.
+pub const SCRIPT_AT_PROCESS: u32 = 2;
 
 /// The start of each file name by which the hook in Node.js (`node_hook.js` of the crate
 /// spawnscope) reports a call site. The lookup fails at once, because /dev/null is not a directory.

@@ -100,6 +100,9 @@ pub struct WireTask {
     /// Number of files that the process moved to high descriptors, as dash does with files that it
     /// reads commands from; counted up to two.
     pub script_files: u32,
+    /// For a dash subshell: the address of the name of the sourced file that was being read when it
+    /// was forked.
+    pub script_name: u64,
     /// For a process's first thread: how often the process mapped code or made memory executable.
     pub code_changes: u32,
     /// The value of `code_changes` when the mappings `reported_image` were reported.

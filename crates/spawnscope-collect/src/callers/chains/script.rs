@@ -1,6 +1,8 @@
 //! Decodes what was read from the memory of a shell or of Perl about the call chain of its script.
 
-use crate::callers::known;
+use crate::callers::dash::functions::{Call, sources_between};
+use crate::callers::sources::Place;
+use crate::callers::{Files, known};
 use crate::wire::*;
 use spawnscope_data::event::{Chain, Frame, Language};
 
@@ -22,7 +24,6 @@ pub(crate) fn chain(called: &WireScriptCalled, data: &[u8]) -> Option<Chain> {
     }
     match called.interpreter {
         INTERPRETER_BASH => Some(bash(called, &raw, texts.next().unwrap_or_default())),
-        INTERPRETER_DASH => Some(dash(called, raw.first()?)),
         INTERPRETER_PERL => Some(perl(called, &raw)),
         INTERPRETER_ZSH => Some(zsh(called, &raw, texts.next().unwrap_or_default())),
         _ => None,
@@ -76,19 +77,40 @@ fn bash(called: &WireScriptCalled, raw: &[RawFrame<'_>], dollar_zero: &[u8]) -> 
     Chain { frames, is_truncated }
 }
 
-/// Returns dash's chain. Dash stores only the innermost frame.
-fn dash(called: &WireScriptCalled, raw: &RawFrame<'_>) -> Chain {
-    let frame = Frame {
-        function: known(raw.function),
-        file: known(raw.file),
+/// Returns the chain of a record of dash. Dash stores only the innermost frame, and not the file of
+/// a function. `data` follows the record: `$0` or the sourced file being read, the function, for a
+/// call site in a function that sourced file. Returns `None` if the record does not have this
+/// format.
+pub(crate) fn dash(called: &WireScriptCalled, data: &[u8], place: Option<Place>, files: &mut Files) -> Option<Chain> {
+    let mut texts = data.get(..called.data_bytes as usize)?.split(|&byte| byte == 0);
+    let (script, function) = (texts.next()?, texts.next()?);
+    let mut frame = Frame {
+        function: known(function),
+        file: known(script),
         line: line(called, 0),
         ..Frame::unknown(Language::Dash)
     };
+    let function_line = called.lines[DASH_AT_FUNCTION as usize];
+    if function_line != 0 && !script.is_empty() {
+        let reading = texts.next()?;
+        let place = place.unwrap_or_else(|| Place::in_record(called, b"").with_directory());
+        let call = Call { script, reading, function, function_line };
+        let is_only = called.flags & SCRIPT_IS_ONLY_FILE != 0;
+        let unread = || frame.file.filter(|_| is_only);
+        frame.file = files.functions.file_of(&call, &place, &mut files.sources).unwrap_or_else(unread);
+        if called.flags & SCRIPT_READS_FILE != 0 {
+            // If the function sources that file, it may be a line of that.
+            let source = frame.file.as_ref().and_then(|file| files.sources.read(file, &place));
+            let is_certain =
+                |line: &u32| source.is_some_and(|source| !sources_between(&source.text, function_line, *line));
+            frame.line = frame.line.filter(is_certain);
+        }
+    }
     let is_known = frame != Frame::unknown(Language::Dash);
-    Chain {
+    Some(Chain {
         frames: is_known.then_some(frame).into_iter().collect(),
         is_truncated: called.flags & SCRIPT_TRUNCATED != 0,
-    }
+    })
 }
 
 /// The start of Perl's file names for the texts that it evaluates, such as `(eval 3)`.
@@ -146,12 +168,17 @@ mod tests {
     /// Decodes a record with these lines, with file and function of each frame, and with any
     /// remaining texts.
     fn decoded(interpreter: u32, flags: u32, lines: &[u32], texts: &[&str], frames: u32) -> Option<Chain> {
+        let (called, data) = record(interpreter, flags, lines, texts, frames);
+        chain(&called, &data)
+    }
+
+    fn record(interpreter: u32, flags: u32, lines: &[u32], texts: &[&str], frames: u32) -> (WireScriptCalled, Vec<u8>) {
         let mut called = WireScriptCalled::new_zeroed();
         called.lines[..lines.len()].copy_from_slice(lines);
         let data = texts.iter().fold(Vec::new(), |data, text| [&data, text.as_bytes(), b"\0"].concat());
         (called.interpreter, called.flags, called.frames) = (interpreter, flags, frames);
         (called.known_lines, called.data_bytes) = (SCRIPT_FRAMES + 1, data.len() as u32);
-        chain(&called, &data)
+        (called, data)
     }
 
     fn positions(chain: &Chain) -> Vec<(Option<&str>, Option<u32>, Option<&str>)> {
@@ -224,9 +251,30 @@ mod tests {
 
     #[test]
     fn a_position_that_dash_does_not_know_gives_no_chain() {
-        let known = decoded(INTERPRETER_DASH, SCRIPT_TRUNCATED, &[3], &["", "f"], 1).unwrap();
+        let (known, data) = record(INTERPRETER_DASH, SCRIPT_TRUNCATED, &[3], &["", "f"], 1);
+        let known = dash(&known, &data, None, &mut Files::default()).unwrap();
         assert_eq!((positions(&known), known.is_truncated), (vec![(None, Some(3), Some("f"))], true));
-        assert!(decoded(INTERPRETER_DASH, 0, &[0], &["", ""], 1).unwrap().frames.is_empty());
+        let (unknown, data) = record(INTERPRETER_DASH, 0, &[0], &["", ""], 1);
+        assert!(dash(&unknown, &data, None, &mut Files::default()).unwrap().frames.is_empty());
+    }
+
+    #[test]
+    fn a_line_of_dash_is_unknown_where_it_may_be_in_a_file_that_the_function_sources() {
+        let temporary = tempfile::tempdir().unwrap();
+        std::fs::write(temporary.path().join("lib"), "f() {\n  a\n  . x\n  b\n}\n").unwrap();
+        let script = temporary.path().join("main");
+        std::fs::write(&script, ". ./lib\n").unwrap();
+        let lines = |function: &str, flags, line| {
+            let texts = [script.to_str().unwrap(), function, "other"];
+            let (called, data) = record(INTERPRETER_DASH, flags, &[line, 1], &texts, 1);
+            let chain = dash(&called, &data, Some(Place::default()), &mut Files::default()).unwrap();
+            (chain.frames[0].file.is_some(), chain.frames[0].line)
+        };
+        assert_eq!(lines("f", 0, 4), (true, Some(4)));
+        assert_eq!(lines("f", SCRIPT_READS_FILE, 2), (true, Some(2)));
+        assert_eq!(lines("f", SCRIPT_READS_FILE, 4), (true, None));
+        assert_eq!(lines("g", 0, 4), (false, Some(4)));
+        assert_eq!(lines("g", SCRIPT_READS_FILE, 4), (false, None));
     }
 
     #[test]

@@ -2,11 +2,12 @@
 //! being executed. Dash exports no symbols, so it is run once (`calibrate`, `search`, `memory`),
 //! and the result is stored for all copies of the same build (`cache`). The layouts of some builds
 //! are known without running them (`builds`). `ebpf/dash.h` reads the variables, and documents what
-//! they mean.
+//! they mean. `functions` finds the files of functions.
 
 mod builds;
 mod cache;
 mod calibrate;
+pub(super) mod functions;
 mod memory;
 mod search;
 

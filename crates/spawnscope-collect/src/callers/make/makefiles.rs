@@ -1,19 +1,10 @@
-//! Reads makefiles, in order to find the lines of call sites in them, and caches them.
-
-use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::fs::{File, Metadata};
-use std::io::Read as _;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+//! Finds the lines of call sites in makefiles.
 
 use super::recipe::{self, RecipeLine};
+use crate::callers::sources::{Place, Sources};
 use crate::callers::{contains, known};
 use crate::wire::*;
-use spawnscope_data::event::{Chain, Frame, Language, Pid};
-use spawnscope_system::files::{Links, open_regular};
+use spawnscope_data::event::{Chain, Frame, Language};
 
 /// What was read from make's memory about a call site.
 #[derive(Clone, Copy, Debug)]
@@ -31,96 +22,26 @@ pub(crate) struct Site<'a> {
     pub(crate) index: u32,
     /// The text of the recipe's line, or the name of the variable.
     pub(crate) text: &'a [u8],
-    /// The working directory of make.
-    pub(crate) directory: Option<&'a [u8]>,
-    /// The make process.
-    pub(crate) process: Option<Pid>,
-    /// Whether the process is in another mount namespace, so that its files are reachable only
-    /// through /proc/PID/root.
-    pub(crate) is_in_other_mounts: bool,
+    /// Where make runs.
+    pub(crate) place: &'a Place,
 }
 
-/// Maximum size in bytes of a makefile that is read.
-const MAX_BYTES: u64 = 16 << 20;
-/// Maximum number of makefiles in the cache.
-const MAX_CACHED: usize = 64;
 /// Number of bytes at the start of a makefile that may say what generated it.
 const HEAD_BYTES: usize = 512;
 
-/// The device, the inode number and the modification time (seconds, nanoseconds) of a file.
-type Stamp = (u64, u64, i64, i64);
-
-#[derive(Debug)]
-struct Makefile {
-    stamp: Stamp,
-    text: Vec<u8>,
-}
-
-/// The makefiles read so far.
-#[derive(Debug, Default)]
-pub(crate) struct Makefiles(HashMap<PathBuf, Arc<Makefile>>);
-
-impl Makefiles {
-    /// Returns the chain of a call site, which has one frame.
-    pub(crate) fn chain(&mut self, site: &Site<'_>) -> Chain {
-        let path = absolute_path(site);
-        let makefile = path.as_deref().and_then(|path| self.read(path, site));
-        let text = makefile.as_ref().map(|makefile| makefile.text.as_slice());
-        let frame = Frame {
-            function: known(site.target),
-            line: line(site, text).filter(|line| *line != 0),
-            module: text.and_then(template).map(<[u8]>::to_vec),
-            file: path.or_else(|| known(site.file)),
-            ..Frame::unknown(Language::Make)
-        };
-        Chain { frames: vec![frame], is_truncated: false }
-    }
-
-    /// Reads a makefile. If the process is in another mount namespace, the file is reachable only
-    /// through the process.
-    fn read(&mut self, path: &[u8], site: &Site<'_>) -> Option<Arc<Makefile>> {
-        let plain_path = Path::new(OsStr::from_bytes(path));
-        let path = if site.is_in_other_mounts {
-            let root = PathBuf::from(format!("/proc/{}/root", site.process?.0));
-            root.join(plain_path.strip_prefix("/").unwrap_or(plain_path))
-        } else {
-            plain_path.to_owned()
-        };
-        let is_same = |known: &Makefile| path.metadata().is_ok_and(|found| stamp(&found) == known.stamp);
-        if let Some(known) = self.0.get(&path).filter(|known| is_same(known)) {
-            return Some(Arc::clone(known));
-        }
-        let file = open(&path)?;
-        let found = stamp(&file.metadata().ok()?);
-        let mut text = Vec::new();
-        file.take(MAX_BYTES).read_to_end(&mut text).ok()?;
-        if self.0.len() >= MAX_CACHED {
-            self.0.clear();
-        }
-        let makefile = Arc::new(Makefile { stamp: found, text });
-        self.0.insert(path, Arc::clone(&makefile));
-        Some(makefile)
-    }
-}
-
-fn open(path: &Path) -> Option<File> {
-    let file = open_regular(path, Links::Followed).ok()?;
-    (file.metadata().ok()?.len() <= MAX_BYTES).then_some(file)
-}
-
-fn stamp(found: &Metadata) -> Stamp {
-    (found.dev(), found.ino(), found.mtime(), found.mtime_nsec())
-}
-
-/// Returns the absolute path of a site's makefile.
-fn absolute_path(site: &Site<'_>) -> Option<Vec<u8>> {
-    if site.file.is_empty() || site.file.starts_with(b"/") {
-        return (!site.file.is_empty()).then(|| site.file.to_vec());
-    }
-    let directory = site.directory?;
-    let separator: &[u8] = if directory.ends_with(b"/") { b"" } else { b"/" };
-    let file = site.file.strip_prefix(b"./").unwrap_or(site.file);
-    Some([directory, separator, file].concat())
+/// Returns the chain of a call site, which has one frame.
+pub(crate) fn chain(site: &Site<'_>, sources: &mut Sources) -> Chain {
+    let path = site.place.absolute(site.file);
+    let makefile = path.as_deref().and_then(|path| sources.read(path, site.place));
+    let text = makefile.as_ref().map(|makefile| makefile.text.as_slice());
+    let frame = Frame {
+        function: known(site.target),
+        line: line(site, text).filter(|line| *line != 0),
+        module: text.and_then(template).map(<[u8]>::to_vec),
+        file: path.or_else(|| known(site.file)),
+        ..Frame::unknown(Language::Make)
+    };
+    Chain { frames: vec![frame], is_truncated: false }
 }
 
 /// Returns the line of a call site, if the makefile confirms it: what make stores is not always the
@@ -180,19 +101,11 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         std::fs::write(temporary.path().join("Makefile"), makefile).unwrap();
         let directory = temporary.path().to_str().unwrap().to_owned();
-        let mut site = Site {
-            kind: MAKE_RUNS,
-            file: b"./Makefile",
-            target: b"x",
-            line: 2,
-            index: 1,
-            text: b"two",
-            directory: Some(directory.as_bytes()),
-            process: None,
-            is_in_other_mounts: false,
-        };
+        let place = Place { directory: Some(directory.clone().into_bytes()), ..Place::default() };
+        let mut site =
+            Site { kind: MAKE_RUNS, file: b"./Makefile", target: b"x", line: 2, index: 1, text: b"two", place: &place };
         change(&mut site);
-        let chain = Makefiles::default().chain(&site);
+        let chain = chain(&site, &mut Sources::default());
         (chain.frames.into_iter().next().unwrap(), directory)
     }
 
@@ -212,20 +125,11 @@ mod tests {
     #[test]
     fn without_the_makefile_the_line_is_unknown() {
         assert_eq!(line(RECIPE, |site| site.file = b"other.mk"), None);
-        assert_eq!(line(RECIPE, |site| site.is_in_other_mounts = true), None);
-        let (frame, _) = frame(RECIPE, |site| site.directory = None);
+        let place = Place::default();
+        let site =
+            Site { kind: MAKE_RUNS, file: b"./Makefile", target: b"x", line: 2, index: 1, text: b"", place: &place };
+        let frame = chain(&site, &mut Sources::default()).frames.remove(0);
         assert_eq!((frame.line, frame.file), (None, Some(b"./Makefile".to_vec())));
-    }
-
-    #[test]
-    fn a_file_of_another_mount_namespace_is_read_through_the_process() {
-        let own = Pid(std::process::id().cast_signed());
-        assert_eq!(
-            line(RECIPE, |site| {
-                (site.is_in_other_mounts, site.process) = (true, Some(own));
-            }),
-            Some(3)
-        );
     }
 
     #[test]
@@ -251,30 +155,6 @@ mod tests {
             });
             assert_eq!(found, expected, "kind {kind} in line {stored_line}");
         }
-    }
-
-    #[test]
-    fn a_changed_makefile_is_read_again() {
-        let temporary = tempfile::tempdir().unwrap();
-        let path = temporary.path().join("Makefile");
-        let file = path.to_str().unwrap().to_owned();
-        let site = Site {
-            kind: MAKE_RUNS,
-            file: file.as_bytes(),
-            target: b"x",
-            line: 2,
-            index: 0,
-            text: b"one",
-            directory: None,
-            process: None,
-            is_in_other_mounts: false,
-        };
-        let mut makefiles = Makefiles::default();
-        std::fs::write(&path, RECIPE).unwrap();
-        assert_eq!(makefiles.chain(&site).frames[0].line, Some(2));
-        std::fs::write(temporary.path().join("new"), "x:\n\tother\n").unwrap();
-        std::fs::rename(temporary.path().join("new"), &path).unwrap();
-        assert_eq!(makefiles.chain(&site).frames[0].line, None);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //! the creator is stopped in its fork. The layouts of interpreters (`callers`), the code that reads
 //! their memory (`readers`), and the decoding of what is read are shared with the eBPF collector.
 
-mod dash;
 mod memory;
 mod readers;
 mod shell;
@@ -21,11 +20,9 @@ use self::readers::{Reader, ScriptCall};
 pub(super) use self::shell::Shell;
 use self::shell::ShellSetup;
 use crate::Settings;
-use crate::callers::make::makefiles::Makefiles;
-use crate::callers::{self, Layout, chains};
-use crate::wire::{
-    MAKE_AT_PROCESS, MAKE_IN_OTHER_MOUNTS, PYTHON_LINES_LOCATIONS, WireMake, WirePython, WireScriptCalled,
-};
+use crate::callers::sources::Place;
+use crate::callers::{self, Files, Layout, chains};
+use crate::wire::{PYTHON_LINES_LOCATIONS, WireMake, WirePython};
 
 /// An interpreter whose memory can be read.
 #[derive(Debug)]
@@ -135,17 +132,14 @@ pub(crate) struct Interpreters {
     is_enabled: bool,
     /// The executables examined so far, by device and inode. `None`: not an interpreter.
     examined: HashMap<(u64, u64), Option<Arc<Interpreter>>>,
-    makefiles: Makefiles,
+    pub(super) files: Files,
 }
 
 impl Interpreters {
     /// Examines in advance the interpreters that are likely to run.
     pub(crate) fn new(settings: &Settings) -> Interpreters {
-        let mut interpreters = Interpreters {
-            is_enabled: settings.script_lines,
-            examined: HashMap::new(),
-            makefiles: Makefiles::default(),
-        };
+        let mut interpreters =
+            Interpreters { is_enabled: settings.script_lines, examined: HashMap::new(), files: Files::default() };
         if !settings.script_lines {
             return interpreters;
         }
@@ -169,7 +163,7 @@ impl Interpreters {
     pub(crate) fn with(file: Option<&File>) -> Interpreters {
         let found = file.and_then(|file| file_id(file).zip(examine(file, None)));
         let examined = found.into_iter().map(|(id, interpreter)| (id, Some(interpreter))).collect();
-        Interpreters { is_enabled: true, examined, makefiles: Makefiles::default() }
+        Interpreters { is_enabled: true, examined, files: Files::default() }
     }
 
     /// Returns the interpreter that a process runs, given the address of its program's entry point.
@@ -249,10 +243,11 @@ pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -
             (called.and_then(script_chain), Shell::of(&child))
         }
         Layout::Dash(layout) => {
-            let (called, child, function_line) = reader.dash(layout, &shell.task(), is_spawn);
+            let (called, child) = reader.dash(layout, &shell.task(), is_spawn);
             // The call site of a fork is known only when the shell begins its first command
             // (`own_call_site`).
-            let chain = called.filter(|_| is_spawn).and_then(|called| dash_chain(process, called, function_line));
+            let called = called.filter(|_| is_spawn);
+            let chain = called.and_then(|called| dash_chain(process, &called, &mut interpreters.files));
             (chain, Shell::of(&child))
         }
         Layout::Python(layout) => (python_chain(&mut reader, layout, thread, running.is_nested), Shell::default()),
@@ -260,9 +255,7 @@ pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -
             let thread_pointer = Registers::thread_pointer(thread);
             (thread_pointer.and_then(|pointer| reader.perl(layout, pointer)).and_then(script_chain), Shell::default())
         }
-        Layout::Make(layout) => {
-            (make_chain(&mut reader, layout, thread, &mut interpreters.makefiles), Shell::default())
-        }
+        Layout::Make(layout) => (make_chain(&mut reader, layout, thread, &mut interpreters.files), Shell::default()),
         Layout::Zsh(layout) => (reader.zsh(layout).and_then(script_chain), Shell::default()),
     };
     running.memory = reader.known_memory();
@@ -274,15 +267,9 @@ fn script_chain((called, data): ScriptCall) -> Option<Chain> {
     chains::script::chain(&called, &data).filter(|chain| !chain.frames.is_empty())
 }
 
-/// Like `script_chain`, without the file if the current function does not come from it.
-fn dash_chain(process: Pid, (called, data): ScriptCall, function_line: u32) -> Option<Chain> {
-    let mut names = data.split(|byte| *byte == 0);
-    let (file, function) = (names.next()?, names.next()?);
-    if function_line == 0 || file.is_empty() || dash::defines(process, file, function, function_line) {
-        return script_chain((called, data));
-    }
-    let data = data[file.len()..].to_vec();
-    script_chain((WireScriptCalled { data_bytes: data.len() as u32, ..called }, data))
+fn dash_chain(process: Pid, (called, data): &ScriptCall, files: &mut Files) -> Option<Chain> {
+    let chain = chains::script::dash(called, data, Some(Place::of(process)), files);
+    chain.filter(|chain| !chain.frames.is_empty())
 }
 
 fn python_chain(reader: &mut Reader, layout: &WirePython, thread: Pid, is_nested: bool) -> Option<Chain> {
@@ -297,13 +284,9 @@ fn python_chain(reader: &mut Reader, layout: &WirePython, thread: Pid, is_nested
     chains::python::chain(&called, &data)
 }
 
-fn make_chain(reader: &mut Reader, layout: &WireMake, thread: Pid, makefiles: &mut Makefiles) -> Option<Chain> {
-    let (mut called, data) = reader.make(layout, CallInfo::read(thread).ok()?.stack_pointer)?;
-    called.lines[MAKE_AT_PROCESS as usize] = thread.0 as u32;
-    let [own, other] =
-        ["self", &thread.0.to_string()].map(|process| fs::read_link(format!("/proc/{process}/ns/mnt")).ok());
-    called.flags |= if own == other { 0 } else { MAKE_IN_OTHER_MOUNTS };
-    chains::make::chain(&called, &data, procfs::working_directory(thread), makefiles)
+fn make_chain(reader: &mut Reader, layout: &WireMake, thread: Pid, files: &mut Files) -> Option<Chain> {
+    let (called, data) = reader.make(layout, CallInfo::read(thread).ok()?.stack_pointer)?;
+    chains::make::chain(&called, &data, Some(Place::of(thread)), files)
 }
 
 impl Shell {
@@ -336,6 +319,7 @@ impl Shell {
         process: Pid,
         program: &mut Program,
         creator: Option<Pid>,
+        files: &mut Files,
     ) -> Option<Chain> {
         if !self.cease_awaiting(process, program) {
             return None;
@@ -343,7 +327,7 @@ impl Shell {
         if creator.is_some_and(|creator| has_no_input(process, creator)) {
             self.use_own_line();
         }
-        let chain = self.own_call_site(process, program);
+        let chain = self.own_call_site(process, program, files);
         self.end_setup();
         chain
     }
@@ -356,6 +340,7 @@ impl Shell {
         program: &Program,
         number: libc::c_long,
         first_argument: u64,
+        files: &mut Files,
     ) -> Option<Chain> {
         if !self.has_traced_calls() {
             return None;
@@ -368,21 +353,21 @@ impl Shell {
             }
             ShellSetup::Ends => {}
         }
-        let chain = self.own_call_site(process, program);
+        let chain = self.own_call_site(process, program, files);
         self.end_setup();
         chain
     }
 
-    fn own_call_site(&mut self, process: Pid, program: &Program) -> Option<Chain> {
+    fn own_call_site(&mut self, process: Pid, program: &Program, files: &mut Files) -> Option<Chain> {
         let Program::Interpreter(running) = program else {
             return None;
         };
         let Layout::Dash(layout) = &running.interpreter.layout else {
             return None;
         };
-        let (called, own, function_line) = Reader::new(process, running).own_dash(layout, &self.task());
+        let (called, own) = Reader::new(process, running).own_dash(layout, &self.task());
         *self = Shell::of(&own);
-        dash_chain(process, called?, function_line)
+        dash_chain(process, &called?, files)
     }
 }
 

@@ -51,9 +51,8 @@ struct reader {
 	void *memory;
 	/* The shell that forks, and its child. */
 	struct WireTask creator, child;
-	/* dash: whether the creator's own call site is read, whether the child will execute a program at once, and the result: the line where
-	 * the current function begins. */
-	__u32 is_own, is_spawn, function_line;
+	/* dash: whether the creator's own call site is read, and whether the child will execute a program at once. */
+	__u32 is_own, is_spawn;
 	struct script script;
 	struct python_scratch python;
 };
@@ -120,7 +119,6 @@ const struct WireScriptCalled *spawnscope_read_dash(struct reader *reader, __u64
 	script->dash.layout = *layout;
 	bool is_known = reader->is_own ? read_own_dash_call(script, &reader->creator) :
 					 read_dash_call(script, &reader->creator, &reader->child, reader->is_spawn);
-	reader->function_line = script->dash.function_line;
 	return result(reader, is_known);
 }
 

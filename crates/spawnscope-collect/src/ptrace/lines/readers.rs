@@ -20,7 +20,6 @@ struct Head {
     child: WireTask,
     is_own: u32,
     is_spawn: u32,
-    function_line: u32,
 }
 
 #[expect(improper_ctypes, reason = "C only passes the memory on")]
@@ -103,33 +102,32 @@ impl Reader {
         }
     }
 
-    /// Reads what a dash executes when it forks. Returns also the state of the child, and the line
-    /// where the current function begins. `is_spawn`: the child will execute a program at once.
+    /// Reads what a dash executes when it forks. Returns also the state of the child. `is_spawn`:
+    /// the child will execute a program at once.
     pub(super) fn dash(
         &mut self,
         layout: &WireDash,
         creator: &WireTask,
         is_spawn: bool,
-    ) -> (Option<ScriptCall>, WireTask, u32) {
+    ) -> (Option<ScriptCall>, WireTask) {
         let head = self.head();
         // SAFETY: as above.
         unsafe {
             ((*head).creator, (*head).child) = (*creator, WireTask::new_zeroed());
             ((*head).is_own, (*head).is_spawn) = (0, is_spawn.into());
             let called = spawnscope_read_dash(head, self.bias, layout);
-            (called.map(|called| script_call(called)), (*head).child, (*head).function_line)
+            (called.map(|called| script_call(called)), (*head).child)
         }
     }
 
-    /// Reads what a forked dash executes when its setup is over. Returns also its state, and the
-    /// line where the current function begins.
-    pub(super) fn own_dash(&mut self, layout: &WireDash, own: &WireTask) -> (Option<ScriptCall>, WireTask, u32) {
+    /// Reads what a forked dash executes when its setup is over. Returns also its state.
+    pub(super) fn own_dash(&mut self, layout: &WireDash, own: &WireTask) -> (Option<ScriptCall>, WireTask) {
         let head = self.head();
         // SAFETY: as above.
         unsafe {
             ((*head).creator, (*head).is_own) = (*own, 1);
             let called = spawnscope_read_dash(head, self.bias, layout);
-            (called.map(|called| script_call(called)), (*head).creator, (*head).function_line)
+            (called.map(|called| script_call(called)), (*head).creator)
         }
     }
 

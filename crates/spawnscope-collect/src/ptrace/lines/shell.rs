@@ -13,6 +13,7 @@ pub(in crate::ptrace) struct Shell {
     line: u32,
     function: u32,
     input: u32,
+    name: u64,
     string_lines: u32,
     min_line: u32,
     /// Whether the shell will stop when it begins its first command.
@@ -26,6 +27,7 @@ impl Shell {
             line: task.script_line,
             function: task.script_function,
             input: task.script_input,
+            name: task.script_name,
             string_lines: task.script_string_lines,
             min_line: task.script_min_line,
             awaits_command: false,
@@ -38,6 +40,7 @@ impl Shell {
             script_line: self.line,
             script_function: self.function,
             script_input: self.input,
+            script_name: self.name,
             script_string_lines: self.string_lines,
             script_min_line: self.min_line,
             ..WireTask::new_zeroed()
