@@ -55,7 +55,13 @@ fn only_the_date_of_a_named_instant_stays_the_same() {
         assert!(is_silent(&advice_on_repeats(SH, &[other], READ), "once"), "{other:?}");
     }
     let now = advice_on_repeats(SH, &[&["date", "+%F %T"]], READ);
-    assert_eq!(now.worth[0].finding.fix[0], "ask once and keep the answer, if it depends on the arguments only");
+    let (_, awk) = now.worth[0].finding.fix[0].split_once("COMMANDS | ").expect("one process for all lines");
+    let stamped = std::process::Command::new("sh").args(["-c", &format!("printf 'a b\\nc\\n' | {awk}")]).output();
+    let stamped = String::from_utf8(stamped.expect("sh").stdout).unwrap();
+    let lines: Vec<(&str, &str)> = stamped.lines().map(|line| line.split_at("2020-01-31 00:00:00 ".len())).collect();
+    assert!(matches!(lines[..], [(time, "a b"), (_, "c")] if time.starts_with("20")), "{stamped}");
+    let unchanged = advice_on_repeats(SH, &[&["hexdump", "state"]], READ);
+    assert_eq!(unchanged.worth[0].finding.fix[0], "ask once and keep the answer, as long as nothing changes it");
 }
 
 #[test]

@@ -304,7 +304,7 @@ fn fix_of_unknown(context: &RuleContext<'_, '_>, finding: Finding, program: &str
     let kind = match &several {
         _ if differs_in_options => "merge",
         _ if form.is_some() && !differs => "items",
-        None if !differs && all.iter().all(|index| context.is_captured(*index)) => "answer",
+        None if !differs && all.iter().all(|index| context.is_captured(*index)) => of_answer(command, runtime),
         _ if takes_one && differs => "one",
         Some(_) => "inputs",
         None => "jobs",
@@ -322,6 +322,15 @@ fn fix_of_unknown(context: &RuleContext<'_, '_>, finding: Finding, program: &str
         ("program", program),
     ];
     finding.recipe(context, "many-unknown", &[kind, case(is_selection, "selection")], &values)
+}
+
+/// Returns what kind of answer the same call of a program gives to a parent.
+fn of_answer(command: &[u8], parent: Runtime) -> &'static str {
+    match has_property(command, "changing") {
+        true if has_property(command, "clock") && parent != Runtime::Make => "clock",
+        true => "unchanged",
+        false => "answer",
+    }
 }
 
 /// `mv`, `cp`, `ln` and `install`, launched once per pair of source and destination. One launch

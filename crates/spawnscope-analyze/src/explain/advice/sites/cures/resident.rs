@@ -1,6 +1,8 @@
 //! One process that serves all: a program that is built once, an interpreter that loops over the
 //! inputs, one run of all test cases.
 
+use std::collections::BTreeSet;
+
 use super::{RESIDENT, finding, place, removing, shared_line};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
@@ -8,6 +10,7 @@ use crate::explain::advice::phrases::{name, option};
 use crate::explain::advice::selection::batch_option;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::tables::{case, rows};
+use crate::model::grouped::grouped;
 use crate::model::launch::{Exec, base_name};
 use crate::patterns::calls::{Call, Code};
 use crate::patterns::chains::did_other_work;
@@ -89,8 +92,8 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding
         return None;
     }
     let script = exec.and_then(|exec| code_of(exec, site));
-    let mut execs = all.iter().map(|index| context.launch(*index).execs.last());
-    let is_one_script = execs.all(|exec| exec.and_then(|exec| code_of(exec, site)) == script);
+    let code = |index: &u32| context.launch(*index).execs.last().and_then(|exec| code_of(exec, site));
+    let is_one_script = all.iter().all(|index| code(index) == script) && !is_spread(context, all);
     let starts = match &script {
         Some(script) if is_one_script && script.as_bytes() != site.program => format!(" for {script}"),
         _ => String::new(),
@@ -114,6 +117,17 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding
     let with = batch_option(context, (command, site.parent), b"", all, size);
     let with = if with.is_empty() { format!("{}={size}", option("--batch", command, site.parent)) } else { with };
     Some(finding.predicted_by(Change::Batch(size), with))
+}
+
+/// Whether the launches get different code as texts, and no line makes half of them. Code that
+/// differs at one line has values of the items in it.
+fn is_spread(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let execs = || all.iter().filter_map(|index| context.launch(*index).execs.last());
+    let lines = grouped(all.iter().map(|index| (context.sites.number_of(*index as usize), ())));
+    let most = lines.values().map(Vec::len).max().unwrap_or_default();
+    most * 2 < all.len()
+        && execs().all(|exec| !matches!(Code::of(exec), Some(Code::Script(_))))
+        && execs().map(Exec::argv).collect::<BTreeSet<_>>().len() > 1
 }
 
 /// Returns what a process of the same language would load, if all launches run this script.
