@@ -8,7 +8,7 @@ use super::json_values::{insert_arguments, insert_callers, nanos};
 use super::page::{PLAIN, Page, QUIET, TITLE, plain, styled};
 use super::verdict::{NOTHING, verdict, why_none};
 use super::{critical, text, units};
-use crate::analyze::explain::advice::{Advice, AdviceList, Basis, EditedLine, Finding, ForeignCode, Owner, Rejection};
+use crate::analyze::explain::advice::{Advice, AdviceList, Basis, EditedLine, ForeignCode, Owner, Rejection};
 use crate::analyze::explain::report::Report;
 use crate::analyze::model::launch::base_name;
 use crate::analyze::predict::replay::is_reliable;
@@ -90,12 +90,6 @@ pub(super) fn basis(advice: &Advice) -> String {
     format!("{basis}; rule {}", advice.finding.rule)
 }
 
-/// Returns where the example was launched, if that is known and others have other call sites.
-pub(super) fn example_call_site(finding: &Finding) -> Option<String> {
-    let label = finding.example_call_site.as_deref()?;
-    Some(format!("call site of the example: {label}"))
-}
-
 fn print_details(page: &mut Page, advice: &Advice, unrecorded: Nanos, file: Option<&str>) {
     let finding = &advice.finding;
     let heading = heading_of_code(advice).map(|place| format!("call site: {place}"));
@@ -106,9 +100,6 @@ fn print_details(page: &mut Page, advice: &Advice, unrecorded: Nanos, file: Opti
         let width = page.width().saturating_sub(18);
         let example = text::abridged_command_line(finding.example.iter().map(Vec::as_slice), width);
         page.line([styled(QUIET, "     for example: "), plain(example)]);
-    }
-    if let Some(call_site) = example_call_site(finding) {
-        page.sentence(5, PLAIN, &text::escape(call_site.as_bytes()));
     }
     if let Some(foreign) = &advice.foreign {
         page.sentence(5, QUIET, &foreign_note(foreign));
@@ -434,8 +425,7 @@ fn object(advice: &Advice, ids: &FindingIds<'_>) -> Map<String, Value> {
     object.insert("saving_ns".into(), nanos(Some(expected)));
     object.insert("saving_low_ns".into(), nanos(Some(low)));
     object.insert("saving_high_ns".into(), nanos(Some(high)));
-    let evidence: Vec<String> = finding.evidence.iter().cloned().chain(example_call_site(finding)).collect();
-    object.insert("evidence".into(), evidence.join(". ").into());
+    object.insert("evidence".into(), finding.evidence.join(". ").into());
     insert_arguments(&mut object, "example", finding.example.iter().map(Vec::as_slice));
     insert_callers(&mut object, &advice.callers);
     object.insert("fix".into(), finding.fix.join("\n").into());

@@ -247,17 +247,19 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         self.launch(index).execs.last().is_some_and(is_same)
     }
 
-    /// Returns the arguments of the first of these launches with an exec.
+    /// Returns the arguments of a typical one of these launches.
     pub(super) fn example(&self, launches: &[u32]) -> Vec<Vec<u8>> {
         let launch = self.example_launch(launches);
         let exec = launch.and_then(|index| self.launch(index).execs.last());
         exec.map(|exec| exec.arguments().map(<[u8]>::to_vec).collect()).unwrap_or_default()
     }
 
-    /// Returns the launch that [`RuleContext::example`] takes the arguments from.
-    pub(super) fn example_launch(&self, launches: &[u32]) -> Option<u32> {
-        let mut launches = launches.iter().copied();
-        launches.find(|index| !self.launch(*index).execs.is_empty())
+    /// Returns the launch that [`RuleContext::example`] takes the arguments from: the first with an
+    /// exec at the line that requests most of them.
+    fn example_launch(&self, launches: &[u32]) -> Option<u32> {
+        let executed = launches.iter().copied().filter(|index| !self.launch(*index).execs.is_empty());
+        let lines = grouped(executed.map(|index| (self.sites.number_of(index as usize), index)));
+        lines.into_values().map(|own| (own.len(), Reverse(own[0]))).max().map(|(_, Reverse(first))| first)
     }
 }
 

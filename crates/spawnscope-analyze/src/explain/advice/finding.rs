@@ -27,8 +27,6 @@ pub struct Finding {
     pub evidence: Vec<String>,
     /// Arguments of one of the affected launches.
     pub example: Vec<Vec<u8>>,
-    /// The call site of the example, if it is known and the finding has other call sites, too.
-    pub example_call_site: Option<String>,
     /// The lines of the fix: sentences, or commands and code to type.
     pub fix: Vec<String>,
     /// The fix as edits of the lines that request the launches. Empty if the fix needs a decision
@@ -96,9 +94,8 @@ impl Finding {
         self
     }
 
-    /// Adds the call sites, if they are known: the line that requested most of the launches, and
-    /// that of the example.
-    pub(super) fn with_call_sites(mut self, context: &RuleContext<'_, '_>) -> Finding {
+    /// Adds the call sites, if they are known: the line that requested most of the launches.
+    pub(super) fn with_call_sites(self, context: &RuleContext<'_, '_>) -> Finding {
         let counts = context.sites.count(&self.launches);
         let [(largest, count), others @ ..] = &counts.largest[..] else { return self };
         // The text of a line that code of another language passes to a shell.
@@ -107,15 +104,7 @@ impl Finding {
             let only = (!is_text).then(|| format!("call site: {}", name(&largest.label())));
             return self.evidence_lines(only);
         }
-        let example = context.example_launch(&self.launches).or(self.launches.first().copied());
-        let call_site = example.and_then(|launch| context.sites.call_site_of(launch as usize));
-        let label = call_site.map(|call_site| name(&call_site.label()));
-        if self.example.is_empty() {
-            self.evidence.extend(label.map(|label| format!("call site of the first: {label}")));
-        } else {
-            self.example_call_site = label;
-        }
-        let mut sentence = format!("launched from {} ({})", name(&largest.short_label()), times(*count as usize));
+        let mut sentence = format!("launched from {} ({})", name(&largest.label()), times(*count as usize));
         let more = others.len() as u64 + counts.other_call_sites;
         if more > 0 {
             sentence.extend([" and ", &units::counted(more, "more line", "more lines")]);

@@ -66,7 +66,6 @@ struct AdviceItem {
     interval: [String; 3],
     evidence: Vec<String>,
     example: String,
-    example_call_site: Option<String>,
     limits: String,
     /// Other fixes of the same cause.
     alternatives: Vec<FixItem>,
@@ -193,7 +192,6 @@ fn advice_item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
         interval: interval.map(|position| format!("{position:.2}")),
         evidence: finding.evidence.iter().map(|sentence| escape(sentence)).collect(),
         example: text::command_line(finding.example.iter().map(Vec::as_slice), Some(NOTE_COLUMNS)),
-        example_call_site: advice::example_call_site(finding).map(|sentence| escape(&sentence)),
         limits: escape(if advice::has_most_lines(advice) { &advice.edit_limits } else { &finding.limits }),
         alternatives: advice.alternatives.iter().map(|other| alternative(other, report)).collect(),
         whatif: (!finding.whatif.is_empty()).then(|| format!("spawnscope whatif {}{file}", escape(&finding.whatif))),
