@@ -325,10 +325,13 @@ fn a_program_that_got_the_command_of_its_only_child_is_a_wrapper() {
         let argv: Vec<&str> = argv.split(' ').collect();
         let wrapper = serial.launch(&Spans { run: 5_000_000, ..Spans::USUAL }, Some(("/usr/bin/timeout", &argv)));
         let first_run = serial.builder.row(wrapper).first_run.unwrap().0;
-        serial.builder.launch(wrapper, first_run + 2_000_000, &Spans::USUAL, DIRNAME);
-        let prediction = predict(&serial.finish(), &Constants::default(), &[(Change::Direct, &[wrapper])]);
+        let program = serial.builder.launch(wrapper, first_run + 2_000_000, &Spans::USUAL, DIRNAME);
+        let recorded = serial.finish();
+        let prediction = predict(&recorded, &Constants::default(), &[(Change::Direct, &[wrapper])]);
         assert_eq!(!prediction.changed[0].is_empty(), is_wrapper, "{argv:?}");
         assert_eq!(prediction.predicted < prediction.wall, is_wrapper, "{argv:?}");
+        let without_its_wrapper = predict(&recorded, &Constants::default(), &[(Change::Direct, &[program])]);
+        assert_eq!(without_its_wrapper.predicted, prediction.predicted, "{argv:?}");
     }
 }
 

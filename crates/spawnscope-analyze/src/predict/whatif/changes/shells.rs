@@ -15,6 +15,8 @@ use crate::patterns::shells::{StartByShell, command_of, is_shell, needless_shell
 use crate::predict::replay::activity::shared_pages;
 use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::adjustments::Adjustments;
+use foldhash::HashSet;
+use spawnscope_data::rows::Origin;
 
 /// Removes the shell between a parent and a program, if it is unnecessary.
 pub(super) fn no_shell(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
@@ -73,10 +75,11 @@ fn with_arguments(command: &[u8]) -> Vec<u8> {
 }
 
 /// Removes the execs that only lead to the last exec, and all launches between them. Completely
-/// removes a wrapper that launches the program.
+/// removes a wrapper that launches the program. If a launch is none, and there is nothing before
+/// its program in its own process, removes the wrappers that lead to it.
 pub(super) fn direct(context: WhatIf<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let WhatIf { forest, timelines, .. } = context;
-    let mut affected = Vec::new();
+    let (mut affected, mut removed) = (Vec::new(), HashSet::default());
     for (&launch, start) in launches.iter().zip(chain_starts(forest, timelines, launches)) {
         let each = &forest.launches[launch as usize];
         let last = each.execs.len().saturating_sub(1);
@@ -86,16 +89,32 @@ pub(super) fn direct(context: WhatIf<'_, '_>, launches: &[u32], adjustments: &mu
             remove_execs(launch, &each.execs, start..last, adjustments);
             move_exec(launch, &each.execs, [start, last], adjustments);
             adjustments.remove_within(forest, &chains::launched_between(forest, launch, start, last));
-        } else if let Some(child) = wrapped_child(forest, launch).filter(|child| is_wrapper(forest, launch, *child)) {
-            remove_launcher(forest, launch, child, adjustments);
-            // The wrapper may do work of its own that must still be done.
-            adjustments.uncertainty_ns += each.cpu_phases.ns(Phase::Run) / 2.0;
-        } else {
-            continue;
+        } else if remove_wrapper(forest, launch, &mut removed, adjustments).is_none() {
+            let above = std::iter::successors(forest.parent(launch as usize), |wrapper| forest.parent(*wrapper));
+            let above = above.take_while(|wrapper| forest.launches[*wrapper].origin != Origin::Command);
+            if above.map_while(|it| remove_wrapper(forest, it as u32, &mut removed, adjustments)).count() == 0 {
+                continue;
+            }
         }
         affected.push(launch);
     }
     affected
+}
+
+/// Removes a launch that is a wrapper, unless that has been done. `None` if it is no wrapper.
+fn remove_wrapper(
+    forest: &Forest<'_>,
+    launch: u32,
+    removed: &mut HashSet<u32>,
+    adjustments: &mut Adjustments,
+) -> Option<()> {
+    let child = wrapped_child(forest, launch).filter(|child| is_wrapper(forest, launch, *child))?;
+    if removed.insert(launch) {
+        remove_launcher(forest, launch, child, adjustments);
+        // The wrapper may do work of its own that must still be done.
+        adjustments.uncertainty_ns += forest.launches[launch as usize].cpu_phases.ns(Phase::Run) / 2.0;
+    }
+    Some(())
 }
 
 /// Returns the exec at which the chain of each launch starts. Launches that executed the same
