@@ -66,7 +66,8 @@ fn predict_with(recorded: &Recorded, threads: &[ThreadRow], change: Change, laun
     let forest = Forest::build(recording);
     let timelines = reconstructed_with(&forest, recorded, threads);
     let replay = Replay::new(&forest, &timelines, &Parameters::of(recording).unwrap()).unwrap();
-    let whatif = WhatIf { forest: &forest, timelines: &timelines, replay: &replay, constants: &Constants::default() };
+    let constants = &Constants::of(recording, &forest);
+    let whatif = WhatIf { forest: &forest, timelines: &timelines, replay: &replay, constants };
     whatif.predict(&[AppliedChange { change, launches: launches.iter().map(|launch| launch.0 as u32 - 1).collect() }])
 }
 
@@ -327,6 +328,11 @@ fn creations_that_were_not_seen_go_with_their_launches() {
     partial.0.stops = stops.collect();
     let less = before.saturating_sub(remaining(&partial));
     assert!(less.abs_diff(20 * STOP.0) < 40_000, "{less} less than {before}");
+    // With vfork, what they take longer than a vfork goes, and the time for freeing the copies.
+    partial.0.calibration.push(Calibration { what: Constant::VforkCreate, ns: 0.0, low_ns: None, high_ns: None });
+    let [by_vfork, ..] = predict_partial(&partial, Change::Vfork, &launches).saving().map(|time| time.0);
+    let copied = 20 * Spans::USUAL.create;
+    assert!((copied..2 * copied).contains(&by_vfork), "{by_vfork} of {copied}");
 }
 
 /// A parent reads until the exec of its child closes a pipe, and then waits for the end of the

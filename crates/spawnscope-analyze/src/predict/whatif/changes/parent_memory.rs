@@ -29,7 +29,7 @@ pub(super) fn vfork(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adju
 /// 512.
 pub(super) fn huge_pages(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
     let each = context.launch(launch);
-    let create = each.phases.ns(Phase::Create);
+    let create = create_ns(context, launch).unwrap_or_default();
     let small = context.constants.fork_create.filter(|small| each.copies_page_tables() && create > *small);
     if let Some(small) = small {
         reduce_create(context, launch, small + (create - small) / PAGES_IN_HUGE_PAGE, adjustments);
@@ -61,8 +61,11 @@ pub(super) fn steady_parent(context: WhatIf<'_, '_>, launches: &[u32], adjustmen
     affected
 }
 
+/// Returns the duration of `create`. If it was not recorded, that is what it is assumed to be.
 fn create_ns(context: WhatIf<'_, '_>, launch: u32) -> Option<f64> {
-    context.launch(launch).phases.get(Phase::Create).map(|create| create.0 as f64)
+    let supposed = || Some(context.timelines.unknown.as_ref()?.creation(launch).supposed);
+    let recorded = context.launch(launch).phases.get(Phase::Create);
+    recorded.or_else(supposed).map(|create| create.0 as f64)
 }
 
 /// Reduces `create` to this duration, and accordingly the time that the child takes to free the
@@ -70,7 +73,7 @@ fn create_ns(context: WhatIf<'_, '_>, launch: u32) -> Option<f64> {
 fn reduce_create(context: WhatIf<'_, '_>, launch: u32, create: f64, adjustments: &mut Adjustments) {
     let each = context.launch(launch);
     // Another change may have reduced `create` already.
-    let current = each.phases.ns(Phase::Create) * adjustments.remaining_share(launch, Phase::Create);
+    let current = create_ns(context, launch).unwrap_or_default() * adjustments.remaining_share(launch, Phase::Create);
     if current <= create {
         return;
     }
@@ -102,6 +105,7 @@ fn usual_exec(context: WhatIf<'_, '_>) -> f64 {
 /// exec used more CPU time than this ratio predicts, the recorded time is used.
 fn free_time(launch: &Launch<'_>, copied: f64, context: WhatIf<'_, '_>) -> f64 {
     let constants = context.constants;
-    let recorded = (launch.cpu_phases.ns(Phase::Exec) - usual_exec(context)).min(copied * MAX_FREE_PER_COPY);
+    let exec = launch.cpu_phases.get(Phase::Exec).or(launch.phases.get(Phase::Exec));
+    let recorded = (exec.unwrap_or_default().0 as f64 - usual_exec(context)).min(copied * MAX_FREE_PER_COPY);
     recorded.max(copied * constants.free_per_copy.unwrap_or_default())
 }
