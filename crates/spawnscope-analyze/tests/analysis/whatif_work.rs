@@ -4,6 +4,7 @@
 use spawnscope_analyze::sites::select::Selector;
 
 use crate::prelude::*;
+use crate::recordings::substitution_recording;
 
 #[test]
 fn work_done_in_process_keeps_no_launch() {
@@ -24,6 +25,27 @@ fn a_coprocess_starts_once() {
     let run = Spans::USUAL.run * 15 / 100 + 30_000;
     let each = Spans::USUAL.total() - run;
     assert!(saving.abs_diff(19 * each) < 1_000, "{saving} of 19 x {each}");
+}
+
+#[test]
+fn a_coprocess_needs_no_forks_of_the_shell() {
+    let recorded = substitution_recording("/bin/bash", 20, None, &["sed", "s/a/b/"]);
+    let forest = Forest::build(&recorded.0);
+    let ids = |is_chosen: fn(&Forest<'_>, usize) -> bool| {
+        let chosen = (0..forest.launches.len()).filter(|index| is_chosen(&forest, *index));
+        chosen.map(|index| forest.launches[index].id).collect::<Vec<_>>()
+    };
+    let seds = ids(|forest, index| forest.launches[index].command.name == b"sed");
+    let subshells = ids(|forest, index| forest.parent(index) == Some(0));
+    assert_eq!([seds.len(), subshells.len()], [20; 2]);
+    let saved = |change: Change, launches: &[LaunchId]| {
+        let predicted = predict(&recorded, &Default::default(), &[(change, launches)]);
+        predicted.wall.since(predicted.predicted).0
+    };
+    let [coprocess, all] = [(Change::Coprocess, &seds[..]), (Change::Remove, &subshells[1..])]
+        .map(|(change, launches)| saved(change, launches));
+    assert!(coprocess < all, "the work of sed remains: {coprocess} of {all}");
+    assert!(coprocess > all / 2, "{coprocess} of {all}");
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn repeated_children(forest: &Forest<'_>, batch: &[u32]) -> Option<Vec<usize>> {
 
 /// Groups launches that can be merged, in order of creation: by program, and by the nearest
 /// ancestor that has several of them.
-fn groups(context: WhatIf<'_, '_>, launches: &[u32]) -> Vec<Vec<u32>> {
+pub(super) fn groups(context: WhatIf<'_, '_>, launches: &[u32]) -> Vec<Vec<u32>> {
     let WhatIf { forest, timelines, .. } = context;
     let mut groups: Groups<'_> = BTreeMap::new();
     for &launch in launches.iter().filter(|launch| !did_other_work(forest, timelines, **launch)) {

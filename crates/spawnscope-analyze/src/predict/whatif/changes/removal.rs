@@ -20,7 +20,7 @@ const MIN_FORKS: usize = 5;
 /// Standard deviation of a shell's work in place of a program's, as a share of the program's: that
 /// of a uniform distribution between zero and one. Most shells take less time than a program, for
 /// the same work, but do not read large files faster.
-const WORK_SPREAD: f64 = 0.29;
+pub(super) const WORK_SPREAD: f64 = 0.29;
 
 pub(super) fn remove(context: WhatIf<'_, '_>, launch: u32, adjustments: &mut Adjustments) -> bool {
     let is_removed = context.launch(launch).origin != Origin::Command;

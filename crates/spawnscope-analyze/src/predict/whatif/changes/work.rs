@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use super::batch::groups;
+use super::removal::WORK_SPREAD;
 use super::start_up::{FixedPart, StartUps};
 use crate::model::grouped::grouped;
 use crate::model::phases::Phase;
@@ -112,19 +114,37 @@ fn by_parent_and_program<'a>(forest: &Forest<'a>, launches: &[u32]) -> BTreeMap<
 }
 
 /// Starts each program once per parent, and sends the work of its further launches to that process.
+/// A fork that only led to one of them, as a shell makes for `$(echo x | sed ...)`, is not made.
 pub(super) fn coprocess(context: WhatIf<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let start_ups = StartUps::of(context, launches);
     let mut affected = Vec::new();
-    let groups = by_parent_and_program(context.forest, launches);
-    for group in groups.into_values().filter(|group| group.len() > 1) {
+    for group in groups(context, launches).into_iter().filter(|group| group.len() > 1) {
         let fixed = start_ups.fixed_part(&group);
         for &launch in &group[1..] {
             keep_work(context, launch, fixed, ROUND_TRIP_NS, adjustments);
+            remove_forks_between(context, group[0], launch, adjustments);
         }
         affected.extend(group);
     }
     affected.sort_unstable();
     affected
+}
+
+/// Removes the forks without exec that led to a launch but not to the first one, and their children
+/// of this kind. What else they launched remains, and between nothing and all of their own work.
+fn remove_forks_between(context: WhatIf<'_, '_>, first: u32, launch: u32, adjustments: &mut Adjustments) {
+    let forest = context.forest;
+    let ancestors = |launch: u32| std::iter::successors(forest.parent(launch as usize), |above| forest.parent(*above));
+    let is_fork = |launch: usize| forest.launches[launch].is_fork_without_exec();
+    let is_between = |fork: &usize| is_fork(*fork) && !ancestors(first).any(|above| above == *fork);
+    for fork in ancestors(launch).take_while(is_between) {
+        let feeders = forest.children(fork).iter().filter(|child| is_fork(**child));
+        for fork in feeders.chain([&fork]).map(|fork| *fork as u32) {
+            let work = keep_work(context, fork, FixedPart::default(), 0.0, adjustments);
+            adjustments.scale(fork, Phase::Run, 0.5);
+            adjustments.uncertainty_ns += work * WORK_SPREAD;
+        }
+    }
 }
 
 /// Runs launches of a program, which one process made one after the other, `jobs` at a time. They
