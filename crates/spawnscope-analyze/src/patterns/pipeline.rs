@@ -5,6 +5,7 @@
 use crate::model::launch::Launch;
 use crate::model::timeline::{ThreadIndex, Timelines};
 use crate::model::tree::Forest;
+use foldhash::HashSet;
 use spawnscope_data::event::syscalls::numbers;
 use spawnscope_data::rows::Origin;
 
@@ -13,9 +14,6 @@ const READS: [u16; 3] = numbers(["read", "pread64", "readv"]);
 
 /// Maximum number of reads of a parent during a launch that are examined.
 const MAX_READS: usize = 16;
-/// Maximum number of siblings before and after a launch that are searched for one from the same
-/// line.
-const MAX_NEIGHBOURS: usize = 16;
 
 /// A launch and the forks that exist only for it.
 #[derive(Clone, Debug)]
@@ -82,30 +80,20 @@ pub(crate) fn writer_of(forest: &Forest<'_>, index: u32) -> Option<usize> {
 }
 
 /// Whether the parent reads the output of a launch while the launch runs, as a shell does for `$(
-/// )`. If the launch ended before the parent read, no wait was recorded. The launches before and
-/// after it from the same line then tell.
+/// )`. If the launch ended before the parent read, or closed its output before it ended and the
+/// collector has only seen what its parent did then, no such wait was recorded. The launches of the
+/// same program from the same line then tell.
 pub(crate) fn is_captured(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
-    is_read(forest, timelines, launch as usize)
-        || neighbours_from_same_line(forest, launch as usize).any(|other| is_read(forest, timelines, other))
-}
-
-/// Returns the siblings directly before and after a launch that run the same program from the same
-/// line.
-fn neighbours_from_same_line(forest: &Forest<'_>, index: usize) -> impl Iterator<Item = usize> {
-    let launch = &forest.launches[index];
-    let (siblings, at) = forest.siblings(index).unwrap_or((&[], 0));
-    let is_alike = move |other: &&usize| {
-        let other = &forest.launches[**other];
-        launch.script_stack.is_some() && other.script_stack == launch.script_stack && other.command == launch.command
+    let find = || {
+        let are_read = launches_that_are_read(forest, timelines);
+        let line = |index: usize| {
+            let launch = &forest.launches[index];
+            Some((forest.parent(index)?, launch.script_stack?, launch.command.name))
+        };
+        let lines: HashSet<_> = (0..are_read.len()).filter(|index| are_read[*index]).filter_map(line).collect();
+        (0..are_read.len()).map(|index| are_read[index] || line(index).is_some_and(|it| lines.contains(&it))).collect()
     };
-    let before = siblings[..at].iter().rev().take(MAX_NEIGHBOURS).find(is_alike);
-    let after = siblings[at..].iter().skip(1).take(MAX_NEIGHBOURS).find(is_alike);
-    before.into_iter().chain(after).copied()
-}
-
-/// Whether the parent waited in read while a launch ran.
-fn is_read(forest: &Forest<'_>, timelines: &Timelines, launch: usize) -> bool {
-    timelines.reads.get_or_init(|| launches_that_are_read(forest, timelines))[launch]
+    timelines.reads.get_or_init(find)[launch as usize]
 }
 
 fn launches_that_are_read(forest: &Forest<'_>, timelines: &Timelines) -> Vec<bool> {

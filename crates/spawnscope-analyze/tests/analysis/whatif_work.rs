@@ -48,6 +48,23 @@ fn a_coprocess_needs_no_forks_of_the_shell() {
     assert!(coprocess > all / 2, "{coprocess} of {all}");
 }
 
+/// A command that closes its output and then ends was seldom seen to be read.
+#[test]
+fn one_read_tells_that_a_line_captures_all_its_launches() {
+    let saved = |reads: usize| {
+        let mut serial = Serial::new();
+        let calls = (0..40).map(|number| if number < reads { READ } else { WAIT4 });
+        let launches: Vec<LaunchId> = calls.map(|call| serial.launch_waiting(&Spans::USUAL, DIRNAME, call)).collect();
+        let line = serial.builder.line(Language::Bash, "/src/script.sh", 3, "");
+        let stack = serial.builder.set_call_chain(launches[0], &[line]);
+        launches.iter().for_each(|launch| serial.builder.row(*launch).script_stack = Some(stack));
+        let predicted = predict(&serial.finish(), &Default::default(), &[(Change::Builtin, &launches)]);
+        predicted.wall.since(predicted.predicted).0
+    };
+    assert_eq!(saved(1), saved(40), "all forks remain");
+    assert!(saved(0) > saved(1), "no fork remains");
+}
+
 #[test]
 fn another_program_runs_for_its_share_of_the_time() {
     let (recorded, launches) = loop_of(20, &Spans { run: 4_000_000, ..Spans::USUAL });
