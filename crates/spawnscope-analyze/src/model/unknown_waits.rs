@@ -53,6 +53,8 @@ pub(crate) struct UnknownWaits {
 pub(crate) struct Creation {
     /// What it is assumed to have taken: what a creation costs on this machine.
     pub(crate) supposed: Nanos,
+    /// What it may have taken at least: the same without the reaping of the child before.
+    pub(crate) least: Nanos,
     /// What it may have taken at most: the time since the last known event of the parent.
     pub(crate) longest: Nanos,
     /// How long the collector stopped the parent during the time that is assumed.

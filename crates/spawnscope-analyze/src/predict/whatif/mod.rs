@@ -262,7 +262,6 @@ impl WhatIf<'_, '_> {
         let unknown = self.timelines.unknown.as_ref()?;
         let changed: Vec<u32> = changed.iter().flatten().copied().collect();
         let shift = unknown.shift(self.forest, &changed);
-        let less = (shift.may_stay.0 as f64).min(saved);
         let mut unsupposed = shift.may_go_unsupposed;
         if unsupposed.0 > 0 {
             let on_path = self.path_with(adjustments).external_wait.get(&ExternalWait::Unknown).copied();
@@ -272,8 +271,10 @@ impl WhatIf<'_, '_> {
         let launches = 0..self.forest.launches.len() as u32;
         let cheaper = launches.filter(|launch| adjustments.factor(Activity { launch: *launch, stage }) < 1.0);
         let created = cheaper.map(|launch| unknown.creation(launch));
-        let created: u64 = created.map(|creation| creation.longest.since(creation.supposed).0).sum();
-        let more = ((shift.may_go.0 + unsupposed.0 + created) as f64).min(predicted);
+        let margins = created.map(|it| [it.supposed.since(it.least).0, it.longest.since(it.supposed).0]);
+        let [shorter, longer] = margins.fold([0; 2], |sum, each| [sum[0] + each[0], sum[1] + each[1]]);
+        let less = ((shift.may_stay.0 + shorter) as f64).min(saved);
+        let more = ((shift.may_go.0 + unsupposed.0 + longer) as f64).min(predicted);
         Some([Nanos(less as u64), Nanos(more as u64)])
     }
 

@@ -163,15 +163,15 @@ fn creations(recording: &Recording, forest: &Forest<'_>, events: &ChildEvents) -
             // After the end of a child, its parent also reaps it, and its pages have to be made
             // writable again. This takes about as long as the end of the child that was measured
             // with the creation.
-            let [fork, vfork] = if is_after_end { reaping } else { creating };
             // The memory is not read again before creations that cannot take long.
             copied = launch.parent_rss_bytes.get().unwrap_or(copied);
             let is_vfork = matches!(launch.mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn));
-            let usual = if is_vfork { vfork } else { Nanos(fork.0 + copy.0.saturating_mul(copied >> 20)) };
-            let supposed = longest.min(usual);
+            let [supposed, least] = [if is_after_end { reaping } else { creating }, creating].map(|[fork, vfork]| {
+                longest.min(if is_vfork { vfork } else { Nanos(fork.0 + copy.0.saturating_mul(copied >> 20)) })
+            });
             let created = launch.instants.created.get().unwrap_or(last);
             let from = if supposed == span { last } else { Nanos(created.0.saturating_sub(supposed.0)) };
-            all[child] = Creation { supposed, longest, stopped: forest.stopped(parent, from, created) };
+            all[child] = Creation { supposed, least, longest, stopped: forest.stopped(parent, from, created) };
         }
     }
     all
