@@ -1,6 +1,7 @@
 //! Predictions in which the work of launches moves: into the parent, into one process, into
 //! parallel jobs, or into another program. Also which launches a selector selects in a `#!` script.
 
+use spawnscope_analyze::predict::whatif::Prediction;
 use spawnscope_analyze::sites::select::Selector;
 
 use crate::prelude::*;
@@ -63,6 +64,18 @@ fn one_read_tells_that_a_line_captures_all_its_launches() {
     };
     assert_eq!(saved(1), saved(40), "all forks remain");
     assert!(saved(0) > saved(1), "no fork remains");
+}
+
+#[test]
+fn one_recording_has_the_interval_of_its_prediction() {
+    let (recorded, launches) = loop_of(20, &Spans::USUAL);
+    let mut prediction = predict(&recorded, &Default::default(), &[(Change::Remove, &launches)]);
+    let ends = |prediction: &Prediction| [prediction.low, prediction.high];
+    for low in [prediction.low, Nanos(0)] {
+        prediction.low = low;
+        let combined = Prediction::of_several(std::slice::from_ref(&prediction)).unwrap();
+        assert_eq!(ends(&combined), ends(&prediction));
+    }
 }
 
 #[test]

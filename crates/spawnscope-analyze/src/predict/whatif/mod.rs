@@ -115,8 +115,9 @@ impl Prediction {
         let [of_saving, of_wall] = median.run_margins;
         let [saving, wall] = [Narrowed::new(&savings, of_saving), Narrowed::new(&walls, of_wall)];
         let above = median.high.since(median.predicted);
+        let below = median.predicted.since(median.low);
         // An interval that ends at zero would be longer.
-        let below = if median.low.0 == 0 { above } else { median.predicted.since(median.low) };
+        let below = if median.low.0 == 0 { below.max(above) } else { below };
         Some(Prediction {
             low: median.predicted.since(wall.of(below)),
             high: Nanos(median.predicted.0 + wall.of(above).0),
