@@ -104,7 +104,7 @@ impl Form {
     }
 
     /// Returns the templates of the new code.
-    fn texts(&self) -> &[String] {
+    pub(super) fn texts(&self) -> &[String] {
         match self {
             Form::Steps { steps, .. } => steps,
             Form::Word(text) | Form::Captured(text) | Form::Statement(text) | Form::Condition(text) => {

@@ -166,19 +166,21 @@ fn condition_on_head(call: &FoundCall<'_>, file: &Word<'_>, count: Option<i64>) 
     let searched = searched.filter(|searched| !searched.edges.iter().any(|edge| matches!(edge, Edge::Member(_))));
     let searched = or_refuse(searched, NOT_PLAIN)?;
     let lines = unused_variable(script, if count.is_some() { "head_lines" } else { "contents" });
-    let file = call.quoted_source(file)?;
+    let (from, file) = (call.errors() + "<", call.quoted_source(file)?);
     let test = match count {
         Some(1) => searched.test(&format!("\"${lines}\""), dialect),
         _ => searched.test_of_lines(&lines),
     };
     // The first element becomes the text of all lines.
     let read = match count {
-        Some(1) => format!("{lines}=; IFS= read -r {lines} <{file} || :"),
+        Some(1) => format!("{lines}=; IFS= read -r {lines} {from}{file} || :"),
         Some(count) => {
-            format!("{lines}=(); mapfile -t -n {count} {lines} <{file}; printf -v {lines} '%s\\n' \"${{{lines}[@]}}\"")
+            format!(
+                "{lines}=(); mapfile -t -n {count} {lines} {from}{file}; printf -v {lines} '%s\\n' \"${{{lines}[@]}}\""
+            )
         }
         // `read` fails at the end of the file.
-        None => format!("{lines}=; IFS= read -r -d '' {lines} <{file} || :"),
+        None => format!("{lines}=; IFS= read -r -d '' {lines} {from}{file} || :"),
     };
     let limits = if count.is_some() { &[AS_TEXT][..] } else { &[AS_TEXT, SLOW] };
     Ok(limited(vec![splice(call.up_to_call(), format!("{{ {read}; {test}; }}"))], limits))
@@ -191,6 +193,8 @@ fn condition(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
         return condition_on_head(call, file, Some(count));
     }
     let searched = or_refuse(searched(call).filter(|_| is_condition(call)), NOT_PLAIN)?;
+    // With `set -e`, the script would end.
+    refuse_if(!call.errors().is_empty(), "the file may be missing")?;
     let file = or_refuse(call.simple.words.last(), "grep reads no file")?;
     let around = outermost(call, file)?;
     let contents = unused_variable(script, "contents");

@@ -8,8 +8,8 @@ use super::around::{checks_status, declared, insertion};
 use super::form::{Form, Operand, expansion, filled, form_for};
 use super::stages::fed_word;
 use super::{
-    NewCode, Result, Splice, adjacent, difference, directories, in_order, launchers, limited, lookup, once, one_line,
-    or_refuse, refuse, refuse_if, splice, spliced, stages, wait, zsh,
+    NewCode, Result, Splice, adjacent, difference, directories, in_order, inserted, launchers, limited, lookup, once,
+    one_line, or_refuse, refuse, refuse_if, splice, spliced, stages, wait, zsh,
 };
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Part, Redirection, Script, Simple, Word, is_several_words, names};
@@ -196,10 +196,19 @@ impl<'s> FoundCall<'s> {
         let input = self.input()?;
         self.check_status(substitution)?;
         let range = self.script.range(substitution);
-        if let Some(text) = self.word(input)? {
-            return Ok(vec![splice(range, text)]);
-        }
+        let word = self.word(input)?;
         let holder = or_refuse(self.script.parent(substitution), "there is no command around the call")?;
+        if let Some(text) = word {
+            let new = splice(range, text);
+            let errors = self.errors();
+            if errors.is_empty() || !self.form.texts().iter().any(|text| text.contains("(<{")) {
+                return Ok(vec![new]);
+            }
+            let is_assignment = self.script.assigned(holder).is_some_and(|(_, value)| value.substitution().is_some());
+            refuse_if(!is_assignment, format!("the errors of {} are redirected", self.program()))?;
+            let all = self.script.range(holder);
+            return Ok(vec![inserted(all.start, "{ "), new, inserted(all.end, format!("; }} {}", errors.trim_end()))]);
+        }
         if let Some(splices) = self.in_assignment(holder, substitution, input)? {
             return Ok(splices);
         }
@@ -301,6 +310,14 @@ impl<'s> FoundCall<'s> {
         }
     }
 
+    /// Returns where the errors of the pipeline go, for code that reads a file, which may be
+    /// missing: nothing, or a redirection and a blank.
+    pub(super) fn errors(&self) -> String {
+        let simple = self.script.simple(self.pipeline[0]).map_or(&[][..], |simple| &simple.redirections);
+        let errors = simple.iter().find(|each| each.operator == b"2>");
+        errors.map_or(String::new(), |errors| format!("{} ", name(self.script.source(&errors.range))))
+    }
+
     /// Returns the new code as one word. `None` if it consists of commands.
     fn word(&self, input: Input<'_>) -> Result<Option<Vec<u8>>> {
         match &self.form {
@@ -323,7 +340,10 @@ impl<'s> FoundCall<'s> {
     /// Returns the new code as commands that set a variable.
     fn commands(&self, variable: &str, input: Input<'_>) -> Result<Vec<String>> {
         match &self.form {
-            Form::Statement(template) => Ok(vec![self.filled(template, variable, input)?]),
+            Form::Statement(template) => {
+                let template = template.replace(" <{", &format!(" {}<{{", self.errors()));
+                Ok(vec![self.filled(&template, variable, input)?])
+            }
             Form::Steps { operand, steps } => {
                 let word = self.operand(*operand, input)?;
                 self.check_lines(word)?;

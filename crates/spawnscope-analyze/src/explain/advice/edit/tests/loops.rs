@@ -94,6 +94,29 @@ fn bash_reads_small_files_itself() {
 }
 
 #[test]
+fn errors_about_a_missing_file_stay_redirected() {
+    let read = Form::Statement("{y}=; { IFS= read -r {y} || :; } <{3}".to_owned());
+    let script = "for f in plain none; do x=$(head -n 1 \"./$f\" 2>/dev/null) || :; echo \"$x\"; done\n";
+    for shell in ["bash", "dash"] {
+        check(
+            &[shell],
+            "head",
+            &["-n", "1", "./plain"],
+            read.clone(),
+            script,
+            "read -r x || :; } 2>/dev/null <\"./$f\"",
+        );
+    }
+    let grep =
+        "for f in plain none; do\n  if grep -q of \"./$f\" 2>/dev/null; then echo \"$f\"; touch ../c; fi\ndone\n";
+    let expected = "contents 2>/dev/null <\"./$f\"";
+    check(&["bash"], "grep", &["-q", "of", "./plain"], Form::Many, grep, expected);
+    let missing = "for w in pl x; do grep -q \"$w\" ../none 2>/dev/null || echo \"$w\"; done\n";
+    let expected = "contents 2>/dev/null <../none ||";
+    check(&["bash"], "grep", &["-q", "pl", "../none"], Form::Many, missing, expected);
+}
+
+#[test]
 fn a_number_of_wc_is_read_without_its_filter() {
     let lines = "for f in [a-z]*; do n=$(wc -l \"./$f\" | awk '{print $1}'); echo \"$n $f\"; done\n";
     many("wc", &["-l", "./plain"], lines, "$(for f in [a-z]*; do printf '%s\\0' \"./$f\"; done | xargs");

@@ -85,8 +85,9 @@ fn word(template: &str) -> Form {
 #[test]
 fn the_contents_of_a_file_are_not_printed() {
     let cat = Calls::of("cat", &[&["a"]], Form::Captured("$(<{1})".to_owned()));
-    cat.check(&[("x=$(cat \"$f\")", "x=$(<\"$f\")")]);
+    cat.check(&[("x=$(cat \"$f\")", "x=$(<\"$f\")"), ("x=$(cat \"$f\" 2>/dev/null)", "{ x=$(<\"$f\"); } 2>/dev/null")]);
     cat.refuses(&[
+        ("echo $(cat \"$f\" 2>/dev/null)", "the errors of cat are redirected"),
         ("cat \"$f\" | cksum", "does not call cat in $( )"),
         ("x=$(cat \"$f\" | tr a b)", "the input or output of cat is redirected"),
     ]);
