@@ -27,6 +27,19 @@ pub(crate) enum Part<'t> {
     Other { text: &'t [u8], is_quoted: bool },
 }
 
+impl<'t> Part<'t> {
+    /// Returns the variable of an expansion that changes its value with fixed texts, and the
+    /// character after its name: `#` for `${name#*=}`.
+    pub(crate) fn changed(&self) -> Option<(&'t [u8], u8)> {
+        let Part::Other { text, .. } = self else { return None };
+        let inside = text.strip_prefix(b"${").filter(|inside| !inside.iter().any(|byte| b"$`".contains(byte)))?;
+        let digits = inside.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (name, rest) = inside.split_at(digits.max(identifier_length(inside)));
+        let how = *rest.first().filter(|how| b"#%:,^/".contains(how) && !name.is_empty())?;
+        Some((name, how))
+    }
+}
+
 impl<'t> Word<'t> {
     /// Returns the text of a word without expansions and patterns.
     pub(crate) fn literal(&self) -> Option<Vec<u8>> {
@@ -75,8 +88,8 @@ impl<'t> Word<'t> {
     pub(crate) fn may_set(&self, name: &[u8]) -> bool {
         self.parts.iter().any(|part| match part {
             Part::Other { text, .. } => {
-                super::names(text, name)
-                    && (text.contains(&b'=') || text.starts_with(b"$((") || text.starts_with(b"$["))
+                let is_assignment = text.contains(&b'=') && part.changed().is_none_or(|(_, how)| how == b':');
+                super::names(text, name) && (is_assignment || text.starts_with(b"$((") || text.starts_with(b"$["))
             }
             _ => false,
         })

@@ -7,9 +7,7 @@ use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{is_value_of_jq, joins};
 use crate::model::launch::base_name;
 use crate::patterns::programs::has_property;
-use crate::patterns::script::{
-    Assignment, For, Kind, Part, Script, Simple, Word, identifier_length, identifiers, names,
-};
+use crate::patterns::script::{Assignment, For, Kind, Part, Script, Simple, Word, identifiers, names};
 use crate::patterns::words::{Words, contains};
 
 /// Filters that print one line, whatever they read.
@@ -59,16 +57,11 @@ fn is_line<'t>(script: &Script<'t>, word: &Word<'t>, known: &mut Vec<&'t [u8]>) 
         Part::Pattern => true,
         Part::Variable { name, .. } => is_line_at(script, word, name, known),
         Part::Substitution { node, .. } => prints_one_line(script, *node, known),
-        Part::Other { text, .. } => match text.strip_prefix(b"${") {
-            Some(inside) => {
-                let length = identifier_length(inside);
-                let is_removal = matches!(inside.get(length), Some(b'#' | b'%' | b':' | b',' | b'^' | b'/'))
-                    && !inside.contains(&b'$')
-                    && !inside.contains(&b'\n');
-                inside.starts_with(b"#")
-                    || length > 0 && is_removal && is_line_at(script, word, &inside[..length], known)
+        Part::Other { text, .. } => match part.changed() {
+            Some((name, _)) => !text.contains(&b'\n') && is_line_at(script, word, name, known),
+            None => {
+                text.starts_with(b"$((") || text.starts_with(b"${#") || matches!(*text, b"$#" | b"$?" | b"$$" | b"$!")
             }
-            None => text.starts_with(b"$((") || matches!(*text, b"$#" | b"$?" | b"$$" | b"$!"),
         },
     })
 }
@@ -237,9 +230,23 @@ fn prints_one_line<'t>(script: &Script<'t>, substitution: usize, known: &mut Vec
 /// Whether a command prints one line of all that it reads from its input or from one file.
 fn prints_one_of_all(script: &Script<'_>, simple: &Simple<'_>) -> bool {
     let sources: Vec<&[u8]> = simple.words.iter().map(|word| script.source(&word.range)).collect();
+    if simple.literals().is_some_and(|words| removes_newlines(&words)) {
+        return true;
+    }
     let is_form = |words: &[&[u8]]| ONE_OF_ALL.split(", ").any(|form| words.join(&b' ') == form.as_bytes());
     let has_file = simple.words.last().is_some_and(is_one_word);
     is_form(&sources) || has_file && is_form(&sources[..sources.len() - 1])
+}
+
+/// Whether a tr removes or replaces all newlines.
+fn removes_newlines(words: &[Vec<u8>]) -> bool {
+    let has_newline = |set: &[u8]| [&b"\\n"[..], b"\n", b"space:", b"cntrl:"].iter().any(|part| contains(set, part));
+    match &words.iter().map(Vec::as_slice).collect::<Vec<_>>()[..] {
+        [b"tr", b"-d", set] => has_newline(set) && !set.starts_with(b"^"),
+        [b"tr", b"-dc" | b"-cd", set] => !has_newline(set) && !contains(set, b"\\0") && !contains(set, b"\\1"),
+        [b"tr", b"\\n", to] => to.len() == 1 && *to != b"\n",
+        _ => false,
+    }
 }
 
 fn is_one_word(word: &Word<'_>) -> bool {

@@ -336,10 +336,16 @@ fn a_text_of_a_function_has_one_line_in_all_calls() {
         "s=$(git log -1 --pretty=format:%s \"$c\"); f \"$s\"",
         "f \"$(x | sort | tail -n 1)\"; f \"$(head -n1 \"$y\")\"",
         "v=$(jq -r \".a[$i].b // \\\"none\\\"\" \"$json\"); f \"$v\"",
+        "while IFS= read -r line; do f \"${line%%=*}\"; f \"${line#*=}\"; done",
+        "v=$(cat x | tr -d '\\n'); f \"$v\"",
+        "v=$(x | tr '\\n' ,); f \"$v\"; w=$(x | tr -dc '0-9'); f \"$w\"",
     ];
     known.iter().for_each(|calls| assert!(cut(&function(calls)).is_ok(), "{calls}"));
     let unknown = [
         "f \"$(x)\"",
+        "while IFS= read -r line; do f \"${line%%=*}\"; : \"${line:=$(x)}\"; done",
+        "v=$(x | tr -d ' '); f \"$v\"",
+        "v=$(x | tr -dc '0-9\\n'); f \"$v\"",
         "f \"$@\"",
         "f 'a\nb'",
         "run f a",
