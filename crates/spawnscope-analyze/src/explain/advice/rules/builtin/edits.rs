@@ -195,6 +195,12 @@ mod tests {
         row(&["(", "7", "+", "1", ")", "*", "60"], "\\( $n + 1 \\) \\* 60", &["bash", "dash"]);
         row(&["7", "%", "5", "-", "2"], "$n % 5 - 2", &["bash", "dash"]);
         row(&["v7.2", ":", "v\\([0-9]*\\)\\..*"], "\"$s\" : 'v\\([0-9]*\\)\\..*'", &["bash"]);
+        for code in ["v\\(.*\\)\\.2$", "v\\(.*\\)", ".*\\.\\(.*\\)", "[^.]*\\.\\(.*\\)", "^v1\\(.*\\)"] {
+            row(&["v17.2", ":", code], &format!("\"$s\" : '{code}'"), &["bash", "dash"]);
+        }
+        for refused in [".\\(.*\\)", "v[^.]*\\(.*\\)", "v\\(.*\\)2", "[^.]*.\\(.*\\)", "\\(v*\\)"] {
+            assert!(exact_form("expr", &["v7.2", ":", refused], Dialect::Posix).is_none(), "{refused}");
+        }
         for refused in [&["7", "+", "07"][..], &["v", ":", "v.*"], &["7", "|", "0"]] {
             assert!(exact_form("expr", refused, Dialect::Bash).is_none() || refused.contains(&"07"), "{refused:?}");
         }

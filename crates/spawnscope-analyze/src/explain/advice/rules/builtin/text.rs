@@ -224,17 +224,63 @@ fn arithmetic(call: &Call) -> Option<Substitute> {
 }
 
 fn matched(call: &Call, written: &str) -> Option<Substitute> {
+    const LIMIT: &str = "a text that does not match no longer ends a script with `set -e`";
+    if let Some((glob, steps)) = around_group(written).filter(|_| !call.is_bash()) {
+        let steps: String = steps.iter().map(|step| format!(" {{y}}=${{{{y}}{step}}};")).collect();
+        let form = Form::Statement(format!("{{y}}={{1}}; case ${{y}} in {glob}){steps}; *) {{y}}=;; esac"));
+        let after = form.shown().0.replace("{1}", "$s");
+        let exact = Some(Exact { form, exact_for: ExactFor::Any, limits: vec![LIMIT] });
+        let before = format!("$(expr \"$s\" : {})", quoted(written));
+        return Some(Substitute { sets: Some("y"), exact, ..Substitute::code(before, after, &[LIMIT]) });
+    }
     let pattern = extended(written.strip_prefix('^').unwrap_or(written), false)?;
     (call.is_bash() && pattern.contains('(') && !pattern.contains('|')).then_some(())?;
     let template = format!("{{r}}='^{pattern}'; [[ {{1}} =~ ${{r}} ]] && {{y}}=${{BASH_REMATCH[1]}} || ! {{y}}=");
     let form = Form::Statement(template);
     let after = form.shown().0.replace("{1}", "$s");
-    let limits = vec!["a text that does not match no longer ends a script with `set -e`"];
+    let limits = vec![LIMIT];
     let exact = Some(Exact { form, exact_for: ExactFor::Any, limits: limits.clone() });
     // Templates have braces, too.
     let exact = exact.filter(|_| !pattern.contains(['{', '}']));
     let before = format!("$(expr \"$s\" : {})", quoted(written));
     Some(Substitute { sets: Some("y"), exact, ..Substitute::code(before, after, &limits) })
+}
+
+/// Returns the pattern of a shell for an expression of expr that takes the text between others, and
+/// the expansions that remove these: `X\(.*\)\.h$`, `x[^=]*=\(.*\)`, `.*/\(.*\)`.
+fn around_group(written: &str) -> Option<(String, Vec<String>)> {
+    let (before, after) = written.split_once("\\(.*\\)")?;
+    let before = before.strip_prefix('^').unwrap_or(before);
+    let (mut glob, mut steps) = (String::new(), Vec::new());
+    if let Some(last) = before.strip_prefix(".*") {
+        let last = literal_of(last)?;
+        glob.push_str(&format!("*{last}"));
+        steps.push(format!("##*{last}"));
+    } else if let Some((start, end)) = before.split_once("[^") {
+        let (separator, rest) = end.split_once("]*")?;
+        let (start, rest) = (if start.is_empty() { String::new() } else { literal_of(start)? }, literal_of(rest)?);
+        let separator = Some(escape_pattern(separator)).filter(|_| separator.chars().count() == 1);
+        let separator = separator.filter(|separator| *separator == rest && !start.contains(&rest))?;
+        glob.push_str(&format!("{start}*{separator}"));
+        steps.push(format!("#*{separator}"));
+    } else if !before.is_empty() {
+        glob.push_str(&literal_of(before)?);
+        steps.push(format!("#{glob}"));
+    }
+    glob.push('*');
+    if !after.is_empty() {
+        let end = literal_of(after.strip_suffix('$')?)?;
+        glob.push_str(&end);
+        steps.push(format!("%{end}"));
+    }
+    Some((glob, steps))
+}
+
+/// Returns a text that is the same in an expression and, unquoted, in a pattern of a shell.
+fn literal_of(expression: &str) -> Option<String> {
+    let text = expression.replace("\\.", ".");
+    let is_plain = !text.is_empty() && !expression.replace("\\.", "").contains('.') && has_only(&text, "_-.,:=/@%+");
+    is_plain.then(|| escape_pattern(&text))
 }
 
 /// Replaces a sequence of numbers that a loop reads.
