@@ -42,6 +42,8 @@ pub(super) enum Usage {
     Checked,
     /// A condition that is true if the command fails.
     Negated,
+    /// A call of a function that ends the program if the command fails.
+    Fatal,
     /// A text without the newline at its end; with blanks removed at both ends; its first word; as
     /// it was printed; and as bytes.
     Line,

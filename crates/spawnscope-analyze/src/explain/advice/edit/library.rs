@@ -305,6 +305,7 @@ impl LibraryRewrite {
         Ok(match (row.kind, launch.usage) {
             ("do", Usage::Checked) => code,
             ("do", Usage::Negated) => format!("!{code}"),
+            ("do", Usage::Fatal) => format!("{code} or die \"{}: $!\\n\"", name(&self.program)),
             ("do", Usage::Ignored) => format!("{code} or warn \"{}: $!\\n\"", name(&self.program)),
             ("line", Usage::Text) => format!("({code} . \"\\n\")"),
             ("text", Usage::Text) if launch.is_scalar => code,

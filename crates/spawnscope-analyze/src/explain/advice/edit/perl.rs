@@ -24,7 +24,7 @@ pub(super) fn launches(text: &[u8], line: u32) -> Result<Vec<FoundLaunch>> {
         let is_word = at == 0 || !(text[at - 1].is_ascii_alphanumeric() || b"_$@%&>:".contains(&text[at - 1]));
         if is_word && rest.starts_with(b"#") {
             at += rest.iter().take_while(|byte| **byte != b'\n').count();
-        } else if let Some(launch) = quoted(text, at, is_word).or_else(|| system(text, at, is_word)) {
+        } else if let Some(launch) = quoted(text, at, is_word).or_else(|| called(text, at).filter(|_| is_word)) {
             at = launch.range.end.max(at + 1);
             found.push(launch);
         } else {
@@ -93,8 +93,8 @@ fn quoted(text: &[u8], at: usize, is_word: bool) -> Option<FoundLaunch> {
 }
 
 /// Returns a launch by `system`.
-fn system(text: &[u8], at: usize, is_word: bool) -> Option<FoundLaunch> {
-    let rest = text[at..].strip_prefix(b"system").filter(|_| is_word)?;
+fn called(text: &[u8], at: usize) -> Option<FoundLaunch> {
+    let Some(rest) = text[at..].strip_prefix(b"system") else { return by_function(text, at) };
     let blanks = rest.len() - rest.trim_ascii_start().len();
     let open = at + b"system".len() + blanks;
     let (arguments, mut end) = match text.get(open)? {
@@ -109,7 +109,6 @@ fn system(text: &[u8], at: usize, is_word: bool) -> Option<FoundLaunch> {
         _ => return None,
     };
     let command = command(&text[arguments])?;
-    let before = text[line_start(text, at)..at].trim_ascii();
     let after = &text[end..];
     let blanks = after.len() - after.trim_ascii_start().len();
     let after = after.trim_ascii_start();
@@ -117,11 +116,44 @@ fn system(text: &[u8], at: usize, is_word: bool) -> Option<FoundLaunch> {
         end += blanks + tested.len();
         if tested.starts_with(b"=") { Usage::Checked } else { Usage::Negated }
     } else {
-        let is_statement = before.is_empty() || before.ends_with(b"{") || before.ends_with(b";");
-        let is_end =
-            [&b";"[..], b"}", b"if ", b"unless ", b"for ", b"foreach "].iter().any(|end| after.starts_with(end));
-        (is_statement && is_end).then_some(Usage::Ignored)?
+        is_statement(text, &(at..end)).then_some(Usage::Ignored)?
     };
+    Some(FoundLaunch { range: at..end, command, usage, is_scalar: true, is_bytes: false })
+}
+
+/// Whether a call is a statement, perhaps with a condition after it.
+fn is_statement(text: &[u8], call: &Range<usize>) -> bool {
+    let before = text[line_start(text, call.start)..call.start].trim_ascii();
+    let after = text[call.end..].trim_ascii_start();
+    let is_end = [&b";"[..], b"}", b"if ", b"unless ", b"for ", b"foreach "].iter().any(|end| after.starts_with(end));
+    is_end && (before.is_empty() || before.ends_with(b"{") || before.ends_with(b";"))
+}
+
+/// Returns what a call of a function launches that only passes its arguments to `system`, and may
+/// end the program: `sub run { system(@_) == 0 or die }`.
+fn by_function(text: &[u8], at: usize) -> Option<FoundLaunch> {
+    let length = identifier_length(&text[at..]);
+    let open = at + length;
+    (length > 0 && text.get(open) == Some(&b'(')).then_some(())?;
+    let end = closing(text, open, b')')? + 1;
+    is_statement(text, &(at..end)).then_some(())?;
+    let definition = [b"sub ", &text[at..open], b" {"].concat();
+    let mut definitions = text.windows(definition.len()).enumerate().filter(|(_, code)| *code == definition);
+    let start = definitions.next().filter(|_| definitions.next().is_none())?.0 + definition.len();
+    let body = name(&text[start..closing(text, start - 1, b'}')?]);
+    let statements: Vec<String> = body.split(';').map(|code| code.split_whitespace().collect::<String>()).collect();
+    let statements: Vec<&str> = statements.iter().map(String::as_str).filter(|code| !code.is_empty()).collect();
+    let (list, launch) = match statements[..] {
+        [launch] => ("@_", launch),
+        [list, launch] => (list.strip_prefix("my")?.strip_suffix("=@_")?.trim_matches(['(', ')']), launch),
+        _ => return None,
+    };
+    let rest = launch.strip_prefix("system")?.trim_start_matches('(').strip_prefix(list)?.trim_start_matches(')');
+    let usage = match rest {
+        "" => Usage::Ignored,
+        _ => ["==0ordie", "anddie", "==0||die"].iter().any(|end| rest.starts_with(end)).then_some(Usage::Fatal)?,
+    };
+    let command = command(&text[open + 1..end - 1])?;
     Some(FoundLaunch { range: at..end, command, usage, is_scalar: true, is_bytes: false })
 }
 

@@ -131,7 +131,7 @@ fn directly_launched(text: &[u8], call: &Call<'_>, is_statement: bool) -> Option
     };
     options.iter().all(is_plain).then_some(())?;
     let command = command(&text[first.clone()])?;
-    let is_list = text[first.start] == b'[';
+    let is_list = matches!(text[first.start], b'[' | b'*');
     (is_list || has_shell || command.words.len() == 1).then_some(Launched {
         command,
         suffix,
@@ -164,6 +164,8 @@ fn taken(function: &[u8], has: &dyn Fn(Words) -> bool, is_statement: bool) -> Op
 fn command(source: &[u8]) -> Option<CommandCall> {
     match source.strip_prefix(b"[").and_then(|list| list.strip_suffix(b"]")) {
         Some(list) => listed(list, word),
+        // The parameter of a function: `*words`.
+        None if source.starts_with(b"*") => listed(source, word),
         None => split(&pieces(source)?),
     }
 }

@@ -18,24 +18,24 @@ pub(super) fn by_function(
     is_statement: bool,
     functions: usize,
 ) -> Option<Launched> {
-    let name = call.function.strip_prefix(b"self.").unwrap_or(call.function);
-    let mut definitions =
-        all.iter().filter(|other| other.function == name && text[..other.range.start].ends_with(b"def "));
-    let definition = definitions.next().filter(|_| definitions.next().is_none())?;
-    let is_method = definition.arguments.first().is_some_and(|first| &text[first.clone()] == b"self");
-    (is_method == (name != call.function) && !is_decorated(text, definition)).then_some(())?;
-    let parameter = parameter(text, definition)?;
+    let definition = definition_of(text, all, call)?;
+    let (parameter, range) = parameter(text, definition)?;
     let words = words_of(text, call, parameter)?;
+    let is_tuple = |first: &[u8]| words.is_some() && first == &parameter[1..];
     let body = body(text, definition.range.end)?;
     let is_inner = |inner: &&Call<'_>| {
         let Some(first) = inner.arguments.first().map(|first| &text[first.clone()]) else { return false };
         let has_command = if words.is_some() { ends_with_unpacked(first, parameter) } else { first == parameter };
-        body.start <= inner.range.start && inner.range.end <= body.end && has_command
+        body.start <= inner.range.start && inner.range.end <= body.end && (has_command || is_tuple(first))
     };
     let mut found = all.iter().filter(is_inner).filter_map(|inner| {
         // The call passes only the command, so `**options` is empty.
         let options = inner.arguments[1..].iter().filter(|option| !text[(*option).clone()].starts_with(b"**"));
-        let command = if words.is_some() { inner.arguments.first() } else { call.arguments.first() };
+        let command = match inner.arguments.first() {
+            Some(first) if is_tuple(&text[first.clone()]) => Some(&range),
+            first if words.is_some() => first,
+            _ => call.arguments.first(),
+        };
         let arguments = command.into_iter().chain(options).cloned().collect();
         let mut launched = launched(text, all, &Call { arguments, ..inner.clone() }, is_statement, functions)?;
         if let Some(words) = &words {
@@ -48,6 +48,16 @@ pub(super) fn by_function(
     let usage = result(text, body.clone(), inner, &launched).filter(|_| found.next().is_none())?;
     let is_same = matches!(usage, Usage::Checked | Usage::Ignored) == is_statement;
     is_same.then_some(Launched { suffix: b"", usage, ..launched })
+}
+
+/// Returns the definition of the function or method that a call calls.
+fn definition_of<'c, 't>(text: &[u8], all: &'c [Call<'t>], call: &Call<'_>) -> Option<&'c Call<'t>> {
+    let name = call.function.strip_prefix(b"self.").unwrap_or(call.function);
+    let mut definitions =
+        all.iter().filter(|other| other.function == name && text[..other.range.start].ends_with(b"def "));
+    let definition = definitions.next().filter(|_| definitions.next().is_none())?;
+    let is_method = definition.arguments.first().is_some_and(|first| &text[first.clone()] == b"self");
+    (is_method == (name != call.function) && !is_decorated(text, definition)).then_some(definition)
 }
 
 /// Returns the words that a call passes to a function with the parameter `*words`. `Some(None)` if
@@ -77,14 +87,16 @@ fn is_decorated(text: &[u8], definition: &Call<'_>) -> bool {
 }
 
 /// Returns the first parameter of a function, with its `*`, if it is the only one without a default
-/// value.
-fn parameter<'t>(text: &'t [u8], definition: &Call<'_>) -> Option<&'t [u8]> {
+/// value, and where it is.
+fn parameter<'t>(text: &'t [u8], definition: &Call<'_>) -> Option<(&'t [u8], Range<usize>)> {
     let mut parameters = definition.arguments.iter().map(|range| &text[range.clone()]);
-    let first = parameters.by_ref().find(|parameter| *parameter != b"self")?;
+    let at = parameters.by_ref().position(|parameter| parameter != b"self")?;
+    let range = definition.arguments[at].clone();
+    let first = &text[range.clone()];
     let has_default = |parameter: &[u8]| parameter.starts_with(b"*") || parameter.contains(&b'=');
     let star = usize::from(first.starts_with(b"*"));
     let length = identifier_length(&first[star..]);
-    (length > 0 && parameters.all(has_default)).then_some(&first[..star + length])
+    (length > 0 && parameters.all(has_default)).then_some((&first[..star + length], range))
 }
 
 /// Returns where the lines of the function are whose parameters end at a position.

@@ -295,6 +295,31 @@ fn each_program_of_the_table_was_executed() {
     assert_eq!(programs().collect::<BTreeSet<_>>(), executed);
 }
 
+fn functions_pass_their_arguments_on() {
+    let python = "import shutil\nimport subprocess\n\ndef run(*cmd):\n    subprocess.check_call(cmd)\n\nfor a in ('./plain', './with space'):\n    run('cp', a, a + '.new')\n";
+    let call = "cp ./plain ./plain.new";
+    let words: Vec<&str> = call.split(' ').skip(1).collect();
+    let edited = edit(Language::Python, "cp", &words, 8, python, Otherwise::Nothing).unwrap();
+    assert_eq!(edited, python.replace("run('cp', a, a + '.new')", "shutil.copy(a, a + '.new')"));
+    assert_eq!(run("python3", &edited), run("python3", python));
+    for body in [
+        "system(@_) == 0 or die \"failed\"",
+        "my @command = @_;\n    system(@command) == 0\n        or die \"@command\";",
+        "system(@_);",
+    ] {
+        let perl = format!(
+            "use strict;\nuse File::Copy ();\nfor my $a ('./plain', './with space') {{\n    run('cp', $a, \"$a.new\");\n}}\nsub run {{\n    {body}\n}}\n"
+        );
+        let edited = edit(Language::Perl, "cp", &words, 4, &perl, Otherwise::Nothing).unwrap();
+        let end = if body.contains("die") { "or die \"cp: $!\\n\";" } else { "or warn \"cp: $!\\n\";" };
+        assert_eq!(
+            edited,
+            perl.replace("run('cp', $a, \"$a.new\");", &format!("File::Copy::cp($a, \"$a.new\") {end}"))
+        );
+        assert_eq!(run("perl", &edited), run("perl", &perl));
+    }
+}
+
 #[test]
 fn lists_of_words_are_read() {
     let python = "import subprocess\nfor f in ['./a b', './c']:\n    subprocess.run([\"touch \".strip(), f])\n";
@@ -309,6 +334,7 @@ fn lists_of_words_are_read() {
     let edited =
         "use strict;\nuse File::Copy ();\nFile::Copy::move($a, \"$b/x\") or die;\nsystem(@c);\nif ($?) { exit $?; }\n";
     assert_eq!(edit(Language::Perl, "mv", &["1", "2/x"], 2, perl).unwrap(), edited);
+    functions_pass_their_arguments_on();
     for (language, source) in [
         (Language::Python, "import subprocess\nsubprocess.run([\"cp\", a, b], cwd=c)\n"),
         (Language::Python, "import subprocess\nsubprocess.run([\"cp\", *a])\n"),
@@ -318,6 +344,10 @@ fn lists_of_words_are_read() {
         (Language::Python, "import subprocess\nsubprocess.run([\"cp\", a, b]); shutil = 1\n"),
         (Language::Python, "from subprocess import run\nrun([\"cp\", a, b], check=True); shutil = 1\n"),
         (Language::Python, "import subprocess\nrun([\"cp\", a, b], check=True)\n"),
+        (Language::Perl, "#\nrun('cp', $a, $b);\nsub run { system(@_) == 0 or die; print 1 }\n"),
+        (Language::Perl, "#\nrun('cp', $a, $b);\nsub run { system('sudo', @_) }\n"),
+        (Language::Perl, "#\nmy $r = run('cp', $a, $b);\nsub run { system(@_) }\n"),
+        (Language::Python, "import subprocess\nrun('cp', a, b)\ndef run(*cmd):\n    subprocess.check_call(cmd[1:])\n"),
         (Language::Perl, "#\nsystem(\"cp $a $b | cat\");\n"),
         (Language::Perl, "#\nsystem(\"cp $a $b\"); exit $?;\n"),
         (Language::Perl, "#\nmy $r = system(\"cp $a $b\");\n"),
