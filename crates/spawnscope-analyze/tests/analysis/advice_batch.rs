@@ -1,7 +1,7 @@
 //! Advice about programs that are launched for one file at a time.
 
 use spawnscope_analyze::explain::advice::{Advice, AdviceList};
-use spawnscope_data::event::Nanos;
+use spawnscope_data::event::{Language, Nanos};
 
 use crate::builder::Spans;
 use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
@@ -95,7 +95,10 @@ fn xargs_and_find_are_advised_to_pass_many_arguments() {
 #[test]
 fn commands_that_must_run_for_each_file_get_no_advice() {
     let bash: &[&str] = &["bash", "x.sh"];
-    let cases: [(&[&str], &[&str]); 10] = [
+    let cases: [(&[&str], &[&str]); 13] = [
+        (&["xargs", "-I{}", "gzip", "out/{}"], &["gzip", "out/@"]),
+        (&["xargs", "-I%", "touch", "%.c"], &["touch", "@.c"]),
+        (&["xargs", "-n1", "/usr/bin/echo"], &["/usr/bin/echo", "@"]),
         (bash, &["gcc", "-c", "@.c"]),
         (bash, &["rm", "-f", "conftest.o"]),
         (bash, &["mv", "@", "@.old"]),
@@ -121,9 +124,31 @@ fn files_with_new_names_are_not_passed_together() {
     for launcher in ["/usr/bin/make", "/bin/bash"] {
         let renamed = found(launcher, &["cp", "src/@.c", "out/@.o"]);
         assert!(!renamed.contains("cp --") && !renamed.contains("-t DIRECTORY"), "{renamed}");
+        let copies = found(launcher, &["cp", "template", "out/@"]);
+        assert!(!copies.contains("cp template"), "{copies}");
         let same = found(launcher, &["cp", "-p", "src/@", "out/@/@"]);
         assert!(same.contains("`cp -p -t DIRECTORY FILES...`"), "{same}");
     }
+}
+
+#[test]
+fn files_of_makes_in_several_directories_are_not_passed_together() {
+    let found = |has_own_directories: bool| {
+        let mut serial = Serial::with_command("/usr/bin/make", &["make"]);
+        for number in 0..COUNT {
+            let file = format!("{number}.stamp");
+            let launch = serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/touch", &["touch", &file])), WAIT4);
+            let line = serial.builder.line(Language::Make, "Makefile", 3, "");
+            serial.builder.set_call_chain(launch, &[line]);
+            if has_own_directories {
+                let directory = serial.builder.text(format!("/home/{number}").as_bytes());
+                serial.builder.recording.execs.last_mut().unwrap().cwd = Some(directory);
+            }
+        }
+        texts_of(&advices(&serial.finish()))
+    };
+    assert!(found(false).contains("touch -- $^"));
+    assert!(!found(true).contains("touch --"));
 }
 
 #[test]

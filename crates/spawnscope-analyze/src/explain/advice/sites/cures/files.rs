@@ -8,9 +8,10 @@ use crate::explain::advice::phrases::{name, quoted, replacement};
 use crate::explain::advice::programs::is_sed_for_each_file;
 use crate::explain::advice::tables::recipe;
 use crate::model::grouped::grouped;
-use crate::model::launch::{Exec, is_version_of};
+use crate::model::launch::{Exec, base_name, is_version_of};
 use crate::patterns::programs::has_property;
-use crate::patterns::shells::Dialect;
+use crate::patterns::shells::{Dialect, is_shell};
+use crate::patterns::words::contains;
 use crate::patterns::xargs::XargsOptions;
 
 /// Maximum batch size. The command line must not get too long.
@@ -117,12 +118,24 @@ pub(super) fn launcher_of(context: &RuleContext<'_, '_>, index: u32) -> Option<L
     let exec = context.forest().launcher(index as usize)?;
     let arguments: Vec<&[u8]> = exec.arguments().collect();
     match exec.program_name() {
+        b"xargs" | b"gxargs" if passes_a_part(&arguments) => None,
         b"xargs" | b"gxargs" => xargs(&arguments, context.recording.info.usable_cpus() as usize),
         // Only a command at the end of the expression can be batched. Anywhere else it is a test,
         // whose result find needs for each file.
         b"find" | b"gfind" => (arguments.last() == Some(&&b";"[..])).then_some(Launcher::Find),
         program => Dialect::of_program(program).map(Launcher::Shell),
     }
+}
+
+/// Whether an `xargs` call gives its program an argument that is more than an input: `-I{} echo
+/// "file {}"`. Shells loop over such inputs.
+fn passes_a_part(arguments: &[&[u8]]) -> bool {
+    let options = XargsOptions::of(arguments);
+    let (Some(placeholder), Some(command)) = (&options.placeholder, arguments.get(options.command..)) else {
+        return false;
+    };
+    let is_part = |word: &&[u8]| contains(word, placeholder) && *word != &placeholder[..];
+    !command.first().is_some_and(|program| is_shell(base_name(program))) && command.iter().any(is_part)
 }
 
 /// Returns the launcher of an `xargs` call if its options pass one argument or line at a time.

@@ -220,8 +220,9 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding>
     if has_property(command, "changes") && !are_distinct(context, all) || has_property(command, "heavy") {
         return None;
     }
-    // One `cp` cannot give several files new names.
-    if has_property(command, "destination") && differing > 1 {
+    // One `cp` cannot give several files new names, and no recipe can name files of other makes.
+    let is_renamed = || differing > 1 || line.as_ref().is_some_and(|line| line.words().last() == Some(None));
+    if has_property(command, "destination") && is_renamed() || are_of_several_makes(context, all) {
         return None;
     }
     let list =
@@ -245,6 +246,16 @@ fn of_list(context: &RuleContext<'_, '_>, site: &Site<'_>, list: &str, differing
     finding(context, site, MANY, with, all.clone())
         .recipe(context, "many-list", &[case(is_loop, "loop")], &[("list", list), ("program", &name(site.program))])
         .predicted_by_all(merged(context, all, MAX_BATCH), option)
+}
+
+/// Whether recipes of makes in several directories launch them, at most two in each on average.
+fn are_of_several_makes(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let directory = |index: &u32| {
+        let site = context.sites.call_site_of(*index as usize).filter(|site| site.language == Language::Make);
+        site.and_then(|_| context.launch(*index).execs.last()?.cwd())
+    };
+    let directories: HashSet<&[u8]> = all.iter().filter_map(directory).collect();
+    directories.len() > 1 && directories.len() * 2 >= all.len()
 }
 
 /// Whether a line of a script launches several of them, as far as lines are known.
