@@ -94,6 +94,12 @@ fn bash_reads_small_files_itself() {
 }
 
 #[test]
+fn one_grep_lists_the_files_that_match() {
+    let script = "for f in ./plain ./x.c; do grep -l of \"$f\"; done\n";
+    many("grep", &["-l", "of", "./plain"], script, "grep -l of ./plain ./x.c");
+}
+
+#[test]
 fn errors_about_a_missing_file_stay_redirected() {
     let read = Form::Statement("{y}=; { IFS= read -r {y} || :; } <{3}".to_owned());
     let script = "for f in plain none; do x=$(head -n 1 \"./$f\" 2>/dev/null) || :; echo \"$x\"; done\n";
