@@ -164,6 +164,7 @@ impl<'s> FoundCall<'s> {
             Form::Tested => directories::tested(self),
             Form::Builtin(name) => Ok(vec![splice(self.simple.words[0].range.clone(), name.clone())]),
             Form::Condition(_) => self.in_place(),
+            _ if stages::is_first_filter(self) => self.in_place(),
             _ => self.substitution.map_or_else(|| self.in_place(), |substitution| self.in_substitution(substitution)),
         }
     }
@@ -185,7 +186,9 @@ impl<'s> FoundCall<'s> {
             (false, [_], []) => return Ok(None),
             (false, ..) => return refuse(format!("the input or output of {} is redirected", self.program())),
             (true, [_], [here]) if here.operator == b"<<<" => Some(&here.target),
-            (true, [feeder, last], []) if *last == self.command => self.script.simple(*feeder).and_then(fed_word),
+            (true, [feeder, ..], []) if self.pipeline[1..] == [self.command] || stages::is_first_filter(self) => {
+                self.script.simple(*feeder).and_then(fed_word)
+            }
             (true, ..) => None,
         };
         or_refuse(word, format!("the input of {} is not the text of a variable", self.program())).map(Some)

@@ -259,6 +259,13 @@ pub(super) fn input_limits(call: &FoundCall<'_>) -> Vec<&'static str> {
     limits.filter_map(|(holds, limit)| holds.then_some(limit)).collect()
 }
 
+/// Whether a call is the first of several filters, so that the new code prints its result for the
+/// next one.
+pub(super) fn is_first_filter(call: &FoundCall<'_>) -> bool {
+    let prints = matches!(call.form, Form::Steps { .. } | Form::Word(_) | Form::Statement(_)) && call.form.has_input();
+    prints && call.pipeline.len() > 2 && call.pipeline[1] == call.command
+}
+
 /// Returns where a command is that prints one result, with the text that it reads.
 pub(super) fn printing<'s>(call: &FoundCall<'s>) -> Result<(Range<usize>, Option<&'s Word<'s>>)> {
     if call.form.has_input() {

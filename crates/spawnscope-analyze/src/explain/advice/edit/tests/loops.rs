@@ -94,6 +94,15 @@ fn bash_reads_small_files_itself() {
 }
 
 #[test]
+fn the_first_filter_of_several_prints_its_result() {
+    let cut = Form::of_input(["#APP_".to_owned()]);
+    let script = "for v in APP_A_B 'APP_ x' n; do\n  k=$(echo \"$v\" | sed -e 's/^APP_//' | tr A-Z a-z) && echo \"[$k]\"\ndone\n";
+    check(BOTH, "sed", &["-e", "s/^APP_//"], cut.clone(), script, "k=$(printf '%s\\n' \"${v#APP_}\" | tr A-Z a-z) &&");
+    let both = script.replace("'s/", "'s/x/y/' | sed -e 's/");
+    Calls::of("sed", &[&["-e", "s/^APP_//"]], cut).edit(2, &both).expect_err("the text is not that of a variable");
+}
+
+#[test]
 fn one_grep_lists_the_files_that_match() {
     let script = "for f in ./plain ./x.c; do grep -l of \"$f\"; done\n";
     many("grep", &["-l", "of", "./plain"], script, "grep -l of ./plain ./x.c");

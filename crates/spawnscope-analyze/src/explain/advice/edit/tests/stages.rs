@@ -62,11 +62,13 @@ fn a_function_prints_what_a_filter_printed() {
         "sed_result=${1#with }; sed_result=${sed_result%zz}; printf '%s\\n' \"$sed_result\"\n",
     );
     trim(&format!("[ -z \"$1\" ] || {form}"), &["#with "], "|| printf");
+    trim(&format!("{form} | cat"), &["#with "], "printf '%s\\n' \"${1#with }\" | cat\n}");
     let sed = Calls::of("sed", &[&["s/^with //"]], Form::of_input(["#with ".to_owned()]));
     sed.refuses(&[
         ("printf %s \"$1\" | sed 's/^with //'", "newline"),
         ("echo \"$1\" | sed 's/^with //' >x", "input of sed"),
-        ("echo \"$1\" | sed 's/^with //' | cat", "input of sed"),
+        ("cat x | sed 's/^with //' | cat", "input of sed"),
+        ("echo \"$1\" | rev | sed 's/^with //' | cat", "input of sed"),
     ]);
 }
 
