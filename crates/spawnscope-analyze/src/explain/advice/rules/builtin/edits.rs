@@ -185,6 +185,29 @@ mod tests {
     }
 
     #[test]
+    fn sh_compares_a_text_with_an_expression() {
+        for (expression, expected) in [
+            ("[[:space:]]$", "in *[[:space:]]) true"),
+            ("^[0-9]+$", "in '' | *[!0-9]*) false"),
+            ("^v[0-9].*\\.c$", "in v[0-9]*.c) true"),
+            ("a.*[bc]", "in *a*[bc]*) true"),
+            ("^\\*", "in \\**) true"),
+        ] {
+            let arguments = ["-qE", expression];
+            let form = exact_form("grep", &arguments, Dialect::Posix).unwrap();
+            let texts = "'' 1 12 '1 2' a 'a ' v1.c v1xc vv.c 'v2 b.c' cab abc '*' 'x*' 'x[b' '-n' '!'";
+            let script = format!(
+                "for y in {texts}; do\n  if printf '%s\\n' \"$y\" | grep -qE '{expression}'; then echo \"$y\"; fi\ndone\n"
+            );
+            check(&["bash", "dash"], "grep", &arguments, form, &script, expected);
+        }
+        for refused in ["a+", "^[^a]$", "(a|b)", "^[a-z]*$", "^.$", "[é]", "a{2}", "^[a-z]+[0-9]+$"] {
+            assert!(exact_form("grep", &["-qE", refused], Dialect::Posix).is_none(), "{refused}");
+        }
+        assert!(exact_form("grep", &["-q", "^[0-9][0-9]*$"], Dialect::Posix).is_some());
+    }
+
+    #[test]
     fn expr_is_computed_by_the_shell() {
         let row = |arguments: &[&str], code: &str, shells: &[&str]| {
             let form = exact_form("expr", arguments, if shells.len() > 1 { Dialect::Posix } else { Dialect::Bash });

@@ -162,7 +162,10 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
     let (test, exact_for, limit) = match (is_fixed, call.has_extensions()) {
         (true, true) => (format!("[[ {{x}} == *'{pattern}'* ]]"), ExactFor::Any, TEXT_LIMIT),
         (true, false) => (format!("case {{x}} in *'{pattern}'*) true;; *) false;; esac"), ExactFor::Any, TEXT_LIMIT),
-        _ if !call.is_bash() => return None,
+        _ if !call.is_bash() => {
+            let test = case_of(&extended(pattern, options.contains('E'))?)?;
+            (test, ExactFor::Line, "the pattern of `case` matches the whole text")
+        }
         _ => {
             let pattern = &extended(pattern, options.contains('E'))?;
             let test = match is_plain_regex(pattern) {
@@ -175,6 +178,47 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
     let substitute = Substitute::of_filter(call, Form::Condition(test), exact_for, &[limit]);
     // Templates have braces, too.
     Some(Substitute { exact: substitute.exact.filter(|_| !pattern.contains(['{', '}'])), ..substitute })
+}
+
+/// Returns a `case` that asks whether a text of one line matches an extended regular expression.
+fn case_of(expression: &str) -> Option<String> {
+    let inside = expression.strip_prefix('^').and_then(|rest| rest.strip_suffix('$'));
+    // A number: `^[0-9]+$`, or `^[0-9][0-9]*$`.
+    let repeated = inside.and_then(|inside| {
+        let set = inside.strip_suffix('+').or_else(|| {
+            let two = inside.strip_suffix('*')?;
+            two.get(..two.len() / 2).filter(|set| set.repeat(2) == two)
+        })?;
+        (set.starts_with('[') && set_length(set)? == set.len()).then_some(set)
+    });
+    if let Some(set) = repeated {
+        return Some(format!("case {{x}} in '' | *[!{}*) false;; *) true;; esac", &set[1..]));
+    }
+    let mut glob = if expression.starts_with('^') { String::new() } else { "*".to_owned() };
+    let mut rest = expression.strip_prefix('^').unwrap_or(expression);
+    while let Some(first) = rest.chars().next().filter(|_| rest != "$") {
+        let (part, length) = match first {
+            '.' if rest.starts_with(".*") => ("*".to_owned(), 2),
+            '[' => (rest[..set_length(rest)?].to_owned(), set_length(rest)?),
+            '\\' => (escape_pattern(&rest.chars().nth(1)?.to_string()), 1 + rest.chars().nth(1)?.len_utf8()),
+            _ if ".*+?(){}|^$".contains(first) => return None,
+            _ => (escape_pattern(&first.to_string()), first.len_utf8()),
+        };
+        rest = &rest[length..];
+        (!rest.starts_with(['*', '+', '?', '{'])).then_some(())?;
+        glob.push_str(&part);
+    }
+    let end = if rest == "$" { "" } else { "*" };
+    Some(format!("case {{x}} in {glob}{end}) true;; *) false;; esac"))
+}
+
+/// Returns the length of a set that is the same in a pattern of a shell: `[[:space:]_]`. Not of one
+/// with characters that a shell reads.
+fn set_length(text: &str) -> Option<usize> {
+    let length = text.replace(":]", "::").find(']')? + 1;
+    let set = &text[1..length - 1];
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:,=@%+/-[]".contains(&byte);
+    (!set.is_empty() && !set.starts_with(['!', '^', ']']) && set.bytes().all(is_plain)).then_some(length)
 }
 
 /// Replaces a grep that prints what matches.
