@@ -64,8 +64,8 @@ impl Home {
 }
 
 /// Returns the lines of a file that run `sleep` before the first prompt, as all slow programs here
-/// do: for at least half of the shortest sleep. On a busy machine, lines of the system take long,
-/// too, and the moments before the exec may belong to the line before.
+/// do: for at least a sixth of the shortest sleep. On a busy machine, lines of the system take
+/// long, too, and the moments before the exec may belong to the line before.
 fn sleeping_lines(report: &Value, file: &str) -> Vec<u64> {
     let lines = report["before_prompt"]["inner"].as_array().unwrap().iter();
     let sleeps = |program: &Value| program["name"] == "sleep" && program["time_ns"].as_u64() > Some(25_000_000);
@@ -77,13 +77,13 @@ fn sleeping_lines(report: &Value, file: &str) -> Vec<u64> {
 }
 
 /// A program that prints code as `direnv hook` does, and takes time.
-const SLOW_HOOK: &str = "#!/bin/sh\nsleep 0.15\necho 'hooked=\"for $0 is set\"'\n";
-const SLOW_NVM: &str = "sleep 0.1\nnvm() { echo \"nvm $*\"; }\nnode() { echo \"node $*\"; }\n";
+const SLOW_HOOK: &str = "#!/bin/sh\nsleep 0.25\necho 'hooked=\"for $0 is set\"'\n";
+const SLOW_NVM: &str = "sleep 0.2\nnvm() { echo \"nvm $*\"; }\nnode() { echo \"node $*\"; }\n";
 
 #[apply(live_test)]
 fn a_patched_bash_sleeps_at_fewer_lines_and_is_the_same() {
     let rc = "NVM_DIR=~/.nvm\ncommand -v direnv >/dev/null && eval \"$(direnv hook bash)\"\n\
-              if true; then\n  [ -s \"$NVM_DIR/nvm.sh\" ] && \\. \"$NVM_DIR/nvm.sh\"  # nvm\nfi\nsleep 0.05\n";
+              if true; then\n  [ -s \"$NVM_DIR/nvm.sh\" ] && \\. \"$NVM_DIR/nvm.sh\"  # nvm\nfi\nsleep 0.15\n";
     let home =
         Home::new(&[(".bashrc", rc), ("bin/direnv", SLOW_HOOK), (".nvm/nvm.sh", SLOW_NVM), (".bash_history", "a\n")]);
     let before = home.report(&["bash"]);
@@ -119,9 +119,9 @@ fn prompts_of_zsh_are_told_by_line() {
 #[apply(live_test)]
 #[needs(Fish)]
 fn lines_of_fish_are_found_in_its_trace() {
-    let config = "true\nfunction slow\n    true\n    sleep 0.05\nend\n\
+    let config = "true\nfunction slow\n    true\n    sleep 0.15\nend\n\
                   direnv hook fish | source\nif status is-interactive\n    slow\nend\n";
-    let direnv = "#!/bin/sh\nsleep 0.15\necho 'set hooked yes'\n";
+    let direnv = "#!/bin/sh\nsleep 0.25\necho 'set hooked yes'\n";
     let home = Home::new(&[(".config/fish/config.fish", config), ("bin/direnv", direnv)]);
     let before = home.report(&["fish"]);
     let lines = before["before_prompt"]["inner"].as_array().unwrap();
