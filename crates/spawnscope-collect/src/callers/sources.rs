@@ -21,7 +21,7 @@ const MAX_BYTES: u64 = 16 << 20;
 const MAX_CACHED_BYTES: usize = 64 << 20;
 const BYTES_OF_FILE: usize = 1024;
 
-/// From where the names of files are to be understood.
+/// How to open the files that a process names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Place {
     /// The working directory of the process.
@@ -105,10 +105,11 @@ impl Sources {
         if let Some(known) = self.files.get(&path).filter(|known| is_same(known)) {
             return Some(Arc::clone(known));
         }
-        let file = open(&path)?;
+        let (file, bytes) = open(&path)?;
         let found = stamp(&file.metadata().ok()?);
         let mut text = Vec::new();
-        file.take(MAX_BYTES).read_to_end(&mut text).ok()?;
+        // A read of a file of the kernel, such as /proc/kmsg, may block. These have no size.
+        file.take(bytes).read_to_end(&mut text).ok()?;
         self.bytes += text.len() + BYTES_OF_FILE;
         if self.bytes > MAX_CACHED_BYTES {
             self.files.clear();
@@ -124,9 +125,11 @@ fn own_directory() -> Option<Vec<u8>> {
     std::env::current_dir().ok().map(|directory| directory.into_os_string().into_vec())
 }
 
-fn open(path: &Path) -> Option<File> {
+/// Opens a file that is not too large. Returns also its size.
+fn open(path: &Path) -> Option<(File, u64)> {
     let file = open_regular(path, Links::Followed).ok()?;
-    (file.metadata().ok()?.len() <= MAX_BYTES).then_some(file)
+    let bytes = file.metadata().ok()?.len();
+    (bytes <= MAX_BYTES).then_some((file, bytes))
 }
 
 fn stamp(found: &Metadata) -> Stamp {
@@ -163,6 +166,13 @@ mod tests {
         assert_eq!(text(&mut Sources::default(), path, &place), None);
         place.process = Some(Pid(std::process::id().cast_signed()));
         assert_eq!(text(&mut Sources::default(), path, &place), Some(Vec::new()));
+    }
+
+    #[test]
+    fn a_file_of_the_kernel_is_not_read() {
+        let status = std::fs::read("/proc/self/status").unwrap();
+        assert!(!status.is_empty());
+        assert_eq!(text(&mut Sources::default(), b"/proc/self/status", &Place::default()), Some(Vec::new()));
     }
 
     #[test]

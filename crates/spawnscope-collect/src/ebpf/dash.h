@@ -247,7 +247,7 @@ static __always_inline struct task_struct *first_shell(struct task_struct *shell
 	return shell;
 }
 
-/* The file of a function is looked for from the place of `shell`. `reader`: what has read the script's files. */
+/* Emits a call site. The collector opens files as `shell` does. `reader` is the process that executes the script. */
 static __always_inline void emit_dash_script(struct script *script, struct task_struct *shell, struct WireTask *reader,
 					     struct WireTask *task, __u64 now)
 {

@@ -11,6 +11,7 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::callers::Files;
 use crate::callers::chains::{self, join_components};
+use crate::callers::sources::Place;
 use crate::clone_call::CloneCall;
 use crate::wire::*;
 use spawnscope_data::event::{
@@ -56,11 +57,15 @@ impl Chains {
         let (called, rest): (WireScriptCalled, _) = read(record)?;
         let chain = Arc::new(match called.interpreter {
             INTERPRETER_MAKE => chains::make::chain(&called, rest, None, &mut self.files),
-            INTERPRETER_DASH => chains::script::dash(&called, rest, None, &mut self.files),
+            INTERPRETER_DASH => {
+                let place = || Place::in_record(&called, b"").with_directory();
+                chains::script::dash(&called, rest, place, &mut self.files)
+            }
             _ => chains::script::chain(&called, rest),
         }?);
-        // The file of a function may become known later.
-        if chain.frames.first().is_none_or(|frame| frame.file.is_some() || frame.function.is_none()) {
+        // The file of a function of dash may be found later.
+        let has_file = || chain.frames.first().is_none_or(|frame| frame.file.is_some() || frame.function.is_none());
+        if called.interpreter != INTERPRETER_DASH || has_file() {
             self.decoded.insert(bytes.into(), Arc::clone(&chain));
         }
         Some(chain)

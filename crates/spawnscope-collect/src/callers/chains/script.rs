@@ -78,10 +78,15 @@ fn bash(called: &WireScriptCalled, raw: &[RawFrame<'_>], dollar_zero: &[u8]) -> 
 }
 
 /// Returns the chain of a record of dash. Dash stores only the innermost frame, and not the file of
-/// a function. `data` follows the record: `$0` or the sourced file being read, the function, for a
-/// call site in a function that sourced file. Returns `None` if the record does not have this
-/// format.
-pub(crate) fn dash(called: &WireScriptCalled, data: &[u8], place: Option<Place>, files: &mut Files) -> Option<Chain> {
+/// a function. `data` follows the record: `$0` or the sourced file being read, the function, and,
+/// for a call site in a function, the sourced file being read. `place` tells how to open them.
+/// Returns `None` if the record does not have this format.
+pub(crate) fn dash(
+    called: &WireScriptCalled,
+    data: &[u8],
+    place: impl FnOnce() -> Place,
+    files: &mut Files,
+) -> Option<Chain> {
     let mut texts = data.get(..called.data_bytes as usize)?.split(|&byte| byte == 0);
     let (script, function) = (texts.next()?, texts.next()?);
     let mut frame = Frame {
@@ -93,7 +98,7 @@ pub(crate) fn dash(called: &WireScriptCalled, data: &[u8], place: Option<Place>,
     let function_line = called.lines[DASH_AT_FUNCTION as usize];
     if function_line != 0 && !script.is_empty() {
         let reading = texts.next()?;
-        let place = place.unwrap_or_else(|| Place::in_record(called, b"").with_directory());
+        let place = place();
         let call = Call { script, reading, function, function_line };
         let is_only = called.flags & SCRIPT_IS_ONLY_FILE != 0;
         let unread = || frame.file.filter(|_| is_only);
@@ -252,10 +257,10 @@ mod tests {
     #[test]
     fn a_position_that_dash_does_not_know_gives_no_chain() {
         let (known, data) = record(INTERPRETER_DASH, SCRIPT_TRUNCATED, &[3], &["", "f"], 1);
-        let known = dash(&known, &data, None, &mut Files::default()).unwrap();
+        let known = dash(&known, &data, Place::default, &mut Files::default()).unwrap();
         assert_eq!((positions(&known), known.is_truncated), (vec![(None, Some(3), Some("f"))], true));
         let (unknown, data) = record(INTERPRETER_DASH, 0, &[0], &["", ""], 1);
-        assert!(dash(&unknown, &data, None, &mut Files::default()).unwrap().frames.is_empty());
+        assert!(dash(&unknown, &data, Place::default, &mut Files::default()).unwrap().frames.is_empty());
     }
 
     #[test]
@@ -267,7 +272,7 @@ mod tests {
         let lines = |function: &str, flags, line| {
             let texts = [script.to_str().unwrap(), function, "other"];
             let (called, data) = record(INTERPRETER_DASH, flags, &[line, 1], &texts, 1);
-            let chain = dash(&called, &data, Some(Place::default()), &mut Files::default()).unwrap();
+            let chain = dash(&called, &data, Place::default, &mut Files::default()).unwrap();
             (chain.frames[0].file.is_some(), chain.frames[0].line)
         };
         assert_eq!(lines("f", 0, 4), (true, Some(4)));

@@ -268,7 +268,7 @@ fn script_chain((called, data): ScriptCall) -> Option<Chain> {
 }
 
 fn dash_chain(process: Pid, (called, data): &ScriptCall, files: &mut Files) -> Option<Chain> {
-    let chain = chains::script::dash(called, data, Some(Place::of(process)), files);
+    let chain = chains::script::dash(called, data, || Place::of(process), files);
     chain.filter(|chain| !chain.frames.is_empty())
 }
 
