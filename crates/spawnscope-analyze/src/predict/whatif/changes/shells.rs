@@ -75,8 +75,8 @@ fn with_arguments(command: &[u8]) -> Vec<u8> {
 }
 
 /// Removes the execs that only lead to the last exec, and all launches between them. Completely
-/// removes a wrapper that launches the program. If a launch is none, and there is nothing before
-/// its program in its own process, removes the wrappers that lead to it.
+/// removes a wrapper that launches the program. If a launch is not a wrapper, and executes only its
+/// program, removes the wrappers above it.
 pub(super) fn direct(context: WhatIf<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let WhatIf { forest, timelines, .. } = context;
     let (mut affected, mut removed) = (Vec::new(), HashSet::default());

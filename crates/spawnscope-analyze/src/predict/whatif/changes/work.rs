@@ -131,7 +131,7 @@ pub(super) fn coprocess(context: WhatIf<'_, '_>, launches: &[u32], adjustments: 
 }
 
 /// Removes the forks without exec that led to a launch but not to the first one, and their children
-/// of this kind. What else they launched remains, and between nothing and all of their own work.
+/// of this kind. Their other launches remain, and half of their own work.
 fn remove_forks_between(context: WhatIf<'_, '_>, first: u32, launch: u32, adjustments: &mut Adjustments) {
     let forest = context.forest;
     let ancestors = |launch: u32| std::iter::successors(forest.parent(launch as usize), |above| forest.parent(*above));

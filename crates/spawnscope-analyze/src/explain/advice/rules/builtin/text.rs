@@ -212,8 +212,8 @@ fn case_of(expression: &str) -> Option<String> {
     Some(format!("case {{x}} in {glob}{end}) true;; *) false;; esac"))
 }
 
-/// Returns the length of a set that is the same in a pattern of a shell: `[[:space:]_]`. Not of one
-/// with characters that a shell reads.
+/// Returns the length of a set that means the same in a pattern of a shell: `[[:space:]_]`. `None`
+/// if it contains characters that a shell interprets.
 fn set_length(text: &str) -> Option<usize> {
     let length = text.replace(":]", "::").find(']')? + 1;
     let set = &text[1..length - 1];

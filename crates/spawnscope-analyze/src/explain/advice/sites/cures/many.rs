@@ -335,7 +335,7 @@ fn fix_of_unknown(context: &RuleContext<'_, '_>, finding: Finding, program: &str
     finding.recipe(context, "many-unknown", &[kind, case(is_selection, "selection")], &values)
 }
 
-/// Returns what kind of answer the same call of a program gives to a parent.
+/// Returns which recipe fits a call that a parent repeats in order to read the answer.
 fn of_answer(command: &[u8], parent: Runtime) -> &'static str {
     match has_property(command, "changing") {
         true if has_property(command, "clock") && parent != Runtime::Make => "clock",

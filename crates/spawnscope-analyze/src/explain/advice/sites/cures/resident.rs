@@ -119,8 +119,8 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding
     Some(finding.predicted_by(Change::Batch(size), with))
 }
 
-/// Whether the launches get different code as texts, and no line makes half of them. Code that
-/// differs at one line has values of the items in it.
+/// Whether the launches run different inline code, and no line makes half of them. Code that
+/// differs at one line contains the values of its items.
 fn is_spread(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let execs = || all.iter().filter_map(|index| context.launch(*index).execs.last());
     let lines = grouped(all.iter().map(|index| (context.sites.number_of(*index as usize), ())));
