@@ -16,6 +16,7 @@ mod processes;
 mod programs;
 mod setup;
 mod shared;
+mod stop_latency;
 mod stop_times;
 mod stops;
 mod tracing;

@@ -1,6 +1,6 @@
 //! How long the tracer stops each thread: from the moment at which the thread would have continued
 //! without the tracer until it continues. This is the work of the tracer, and the time that it
-//! takes to stop and to resume a thread (`stop_latency`), half of which passes before the tracer
+//! takes to stop and to resume a thread (`StopLatency`), half of which passes before the tracer
 //! sees the stop. A thread also waits while the tracer handles another one, which takes
 //! milliseconds at the first exec of a program. The analysis takes all this off all times. Stops
 //! that follow one another closely are reported as one, unless something else about the thread is
@@ -10,6 +10,7 @@ use spawnscope_data::event::{Event, EventKind, Nanos, Pid, TaskId};
 use spawnscope_system::ids::IdMap;
 
 use super::processes::Thread;
+use super::stop_latency::StopLatency;
 
 /// Maximum time between two stops that are reported as one.
 const MAX_GAP: Nanos = Nanos(50_000);
@@ -21,10 +22,10 @@ const AT_ONCE: Nanos = Nanos(5_000);
 
 #[derive(Debug, Default)]
 pub(super) struct StopTimes {
-    half_latency: Nanos,
+    latency: StopLatency,
     /// The threads that are stopped, and since when.
     begun: IdMap<Pid, Nanos>,
-    /// Since when the other threads have been running.
+    /// Since when the other threads have been running, without the latency of their last stop.
     resumed: IdMap<Pid, Nanos>,
     /// The last stop of each thread, until it is reported.
     ended: IdMap<TaskId, Event>,
@@ -33,11 +34,6 @@ pub(super) struct StopTimes {
 }
 
 impl StopTimes {
-    pub(super) fn new(latency: Option<Nanos>) -> StopTimes {
-        let half_latency = Nanos(latency.unwrap_or_default().0 / 2);
-        StopTimes { half_latency, ..StopTimes::default() }
-    }
-
     /// Notes that the tracer has asked for an event at `asked`, and got it at `seen`.
     pub(super) fn got_event(&mut self, asked: Nanos, seen: Nanos) {
         if seen.since(asked) > AT_ONCE {
@@ -54,25 +50,34 @@ impl StopTimes {
 
     /// Returns since when a thread is stopped that the tracer sees stopped at `seen`.
     pub(super) fn begin(&mut self, tid: Pid, seen: Nanos) -> Nanos {
+        if let Some(since) = self.begun.get(&tid) {
+            return seen.min(*since);
+        }
         let resumed = self.resumed.remove(&tid);
+        if resumed.is_none() {
+            self.latency.on_first_stop(tid);
+        }
+        self.latency.on_stop(tid, seen, LONG);
         let since = self.held_back_since(resumed, seen);
-        *self.begun.entry(tid).or_insert(since)
+        self.begun.insert(tid, since);
+        since.min(seen)
     }
 
     /// Returns since when something is held back that the tracer sees at `seen`, of a thread that
-    /// has been running since `resumed`.
+    /// has been running since `resumed`. This is after `seen` if a stop was quicker than usual.
     fn held_back_since(&self, resumed: Option<Nanos>, seen: Nanos) -> Nanos {
-        let usual = seen.since(self.half_latency);
-        let busy = self.busy_since.zip(resumed).map(|(busy, resumed)| busy.max(resumed));
-        busy.map_or(usual, |busy| busy.min(usual))
+        let usual = seen.since(self.latency.half());
+        let since = self.busy_since.filter(|_| resumed.is_some()).map_or(usual, |busy| busy.min(usual));
+        since.max(resumed.unwrap_or_default())
     }
 
     /// Notes that a thread continues. Returns how long it was stopped, and its stop before, if that
     /// must be reported now.
     pub(super) fn end(&mut self, tid: Pid, thread: Thread, at: Nanos) -> Option<(Nanos, Option<Event>)> {
         let since = self.begun.remove(&tid)?;
-        self.resumed.insert(tid, at);
-        let until = Nanos(at.0 + self.half_latency.0);
+        self.latency.on_resumed(tid, at);
+        let until = Nanos(at.0 + self.latency.half().0);
+        self.resumed.insert(tid, until);
         let span = until.since(since);
         if let Some(last) = self.ended.get_mut(&thread.task)
             && since.since(last.at) <= MAX_GAP
@@ -112,8 +117,9 @@ impl StopTimes {
     /// held back if the tracer sees it at `seen`.
     pub(super) fn forget(&mut self, tid: Pid, seen: Nanos) -> Nanos {
         self.begun.remove(&tid);
+        self.latency.forget(tid);
         let resumed = self.resumed.remove(&tid);
-        self.held_back_since(resumed, seen)
+        self.held_back_since(resumed, seen).min(seen)
     }
 }
 
@@ -124,7 +130,8 @@ mod tests {
 
     #[test]
     fn a_stop_includes_its_latency_and_close_ones_are_added() {
-        let mut times = StopTimes::new(Some(Nanos(10_000)));
+        let mut times = StopTimes::default();
+        times.latency.add(Nanos(10_000));
         let thread = Thread::new(LaunchId(3), TaskId(4));
         let mut stop = |seen, resumed| {
             times.begin(Pid(7), Nanos(seen));
@@ -132,7 +139,8 @@ mod tests {
         };
         assert_eq!(stop(100_000, 130_000), Some((40_000, None)));
         assert_eq!(stop(160_000, 170_000), Some((20_000, None)));
-        assert_eq!(stop(900_000, 900_000), Some((10_000, Some(155_000))), "too late to be added");
+        assert_eq!(stop(171_000, 172_000), Some((2_000, None)), "seen before its latency has passed");
+        assert_eq!(stop(900_000, 900_000), Some((10_000, Some(157_000))), "too late to be added");
         times.move_first(TaskId(4), Nanos(800_000));
         let last = times.take(TaskId(4)).map(|event| (event.at, event.kind));
         assert_eq!(last, Some((Nanos(810_000), EventKind::Stopped { since: Nanos(800_000) })));
@@ -140,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_thread_waits_while_the_tracer_is_busy_with_another_one() {
-        let mut times = StopTimes::new(None);
+        let mut times = StopTimes::default();
         let thread = Thread::new(LaunchId(3), TaskId(4));
         let resume = |times: &mut StopTimes, tid, at| {
             times.begin(Pid(tid), Nanos(at));

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use spawnscope_data::event::{Event, EventKind, LaunchId, Nanos, Pid, TaskId};
-use spawnscope_system::calibrate::stop_latency;
 use spawnscope_system::ids::IdMap;
 use spawnscope_system::process::wait_until;
 use spawnscope_system::ptrace::{Event as Traced, ExecPoint, Options, Resume, Stop, Tracer, Tracers, named_processes};
@@ -103,7 +102,7 @@ impl Tracing {
             keeps_privilege: programs::traced_programs_keep_privilege(),
             replaced: HashSet::new(),
             exec_points: Vec::new(),
-            stop_times: StopTimes::new(stop_latency()),
+            stop_times: StopTimes::default(),
             shared,
             children,
             events: Vec::new(),

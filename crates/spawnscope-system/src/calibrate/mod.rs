@@ -8,7 +8,6 @@ mod calls;
 mod launches;
 mod rounds;
 mod shared_results;
-mod stops;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -16,7 +15,6 @@ use std::time::{Duration, Instant};
 pub use self::calls::UnrecordedCall;
 pub use self::launches::recorded_launches;
 use self::shared_results::{CREATED, Lives, REAPED, SharedResults, Times};
-pub use self::stops::stop_latency;
 use crate::launch_timing::measuring_process::MeasuringProcess;
 use spawnscope_data::event::{Calibration, Constant};
 
