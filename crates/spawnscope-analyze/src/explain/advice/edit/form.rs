@@ -212,7 +212,10 @@ pub(super) fn form_for(rewrite: &ShellRewrite, simple: &Simple<'_>) -> Result<Fo
         let value = values.first().cloned().flatten().filter(|_| values.len() == 1)?;
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_/-".contains(byte);
         let is_text = !value.is_empty() && value.iter().all(is_plain);
-        is_text.then(|| rewrite.code.form.with_expansion(&name(&value), &format!("\"${{{}}}\"", name(variable))))?
+        // Braces would be those of a placeholder.
+        let is_short = !variable[0].is_ascii_digit() || variable.len() == 1;
+        (is_text && is_short)
+            .then(|| rewrite.code.form.with_expansion(&name(&value), &format!("\"${}\"", name(variable))))?
     });
     or_refuse(form, format!("the arguments of {} depend on more than its input", name(&rewrite.program)))
 }

@@ -296,10 +296,10 @@ fn a_variable_in_a_script_is_also_in_the_expansion() {
         Form::Steps { operand: Operand::Input, steps }
     };
     let sed = "p=pl s=.c; for y in plain pl.c '*l'; do x=$(echo \"$y\" | sed \"s|^$p||; s|c$||\"); echo \"$x\"; done\n";
-    check(BOTH, "sed", &["s|^pl||; s|c$||"], form(&["#pl", "%c"]), sed, "x=${y#\"${p}\"}; x=${x%c}");
+    check(BOTH, "sed", &["s|^pl||; s|c$||"], form(&["#pl", "%c"]), sed, "x=${y#\"$p\"}; x=${x%c}");
     let suffix = Form::Steps { operand: Operand::First, steps: vec!["##*/".to_owned(), "%.c".to_owned()] };
     let names = "e=c; for f in ./*; do b=$(basename \"$f\" \".$e\"); echo \"$b\"; done\n";
-    check(BOTH, "basename", &["./plain", ".c"], suffix, names, "b=${f##*/}; b=${b%.\"${e}\"}");
+    check(BOTH, "basename", &["./plain", ".c"], suffix, names, "b=${f##*/}; b=${b%.\"$e\"}");
     let suffix = Form::Steps { operand: Operand::First, steps: vec!["##*/".to_owned(), "%{2}".to_owned()] };
     let names = "for f in ./plain.c ./x.h; do\n  e=${f##*.}\n  b=$(basename \"$f\" \".$e\")\n  echo \"$b\"\ndone\n";
     check(BOTH, "basename", &["./plain.c", ".c"], suffix, names, "b=${f##*/}; b=${b%\".$e\"}");
@@ -311,6 +311,19 @@ fn a_variable_in_a_script_is_also_in_the_expansion() {
     ] {
         Calls::of("sed", &[&[recorded]], form(&["#pl"])).edit(1, script).expect_err(script);
     }
+    // Placeholders of templates have the names of these variables.
+    for (dialect, test) in [("bash", "[[ {x} == *'zz'* ]]"), ("dash", "case {x} in *'zz'*) true;; *) false;; esac")] {
+        for variable in ["2", "x", "y"] {
+            let set = if variable == "2" { "" } else { "  local x=$2 y=$2\n" };
+            let call = format!("echo \"$1\" | grep -q \"${variable}\"");
+            let script = format!("has() {{\n{set}  {call}\n}}\nhas 'x zz' zz && echo yes; has '' zz || echo no\n");
+            let expected = format!("*\"${variable}\"*");
+            check(&[dialect], "grep", &["-q", "zz"], Form::Condition(test.to_owned()), &script, &expected);
+        }
+    }
+    let many = "echo \"$1\" | grep -q \"${10}\"";
+    let test = Form::Condition("[[ {x} == *'a'* ]]".to_owned());
+    Calls::of("grep", &[&["-q", "a"]], test).edit(1, many).expect_err("a parameter with two digits");
     let any = form(&["/pl/x"]);
     Calls::of("sed", &[&["s|pl|x|"]], any).edit(1, "x=$(echo \"$y\" | sed \"s|$p|x|\")").expect_err("not at an end");
 }
