@@ -1,6 +1,6 @@
 //! Advice about recursive make, and about what make evaluates.
 
-use spawnscope_analyze::explain::advice::AdviceList;
+use spawnscope_analyze::explain::advice::{AdviceList, Edit};
 use spawnscope_data::event::{Language, LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::WakerRow;
 
@@ -181,4 +181,26 @@ fn what_make_evaluates_again_is_one_finding() {
     assert!(matches!(&one[..], [one] if one.starts_with("make launches $(shell) 60 times")), "{one:?}");
     // The value of only one of these may be kept.
     assert_eq!(titles(&[&["cat", "VERSION"], &["date", "+%s"]]).len(), 2);
+}
+
+/// `make -C part` includes files by names that start from `part`, not from where make started.
+#[test]
+fn included_makefiles_are_found_after_a_change_of_directory() {
+    let mut serial = Serial::with_command("/usr/bin/make", &["make", "-C", "part"]);
+    for _ in 0..COUNT {
+        let git = serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/git", &["git", "describe"])), READ);
+        let line = serial.builder.line(Language::Make, "/home/user/part/Makefile", 1, "");
+        serial.builder.set_call_chain(git, &[line]);
+        let part = serial.builder.text(b"/home/user/part");
+        serial.builder.recording.execs.last_mut().unwrap().cwd = Some(part);
+    }
+    let mut found = advices(&serial.finish());
+    let text = |edit: &Edit| match &edit.file[..] {
+        b"../config.mk" => Some(b"REV = $(shell git describe)\n".to_vec()),
+        _ => Some(b"include ../config.mk\nall: ; echo $(REV)\n".to_vec()),
+    };
+    found.worth.iter_mut().for_each(|advice| advice.object(&mut |edit| text(edit)));
+    let advice = only(&found, "once");
+    let edit = advice.finding.edits.iter().find(|edit| edit.file == b"../config.mk").expect("an edit");
+    assert_eq!(edit.directory.as_deref(), Some(&b"/home/user/part"[..]), "{advice:?}");
 }

@@ -170,7 +170,8 @@ fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
         let call_site = context.callers.call_site_of(*index as usize);
         let file = call_site.filter(|site| site.language == Language::Make).and_then(|site| site.file.as_deref());
         if let (Some(file), Some(exec)) = (file, context.launch(*index).execs.first()) {
-            let directory = context.forest().launcher(*index as usize).and_then(|make| make.cwd());
+            // With -C, make itself started in another one.
+            let directory = exec.cwd();
             // make executes a simple command without a shell.
             let words = || exec.arguments().collect::<Vec<_>>().join(&b' ');
             let command = command_of(exec).map_or_else(words, <[u8]>::to_vec);
