@@ -2,7 +2,7 @@
 //! programs that exec it.
 
 use spawnscope_analyze::explain::advice::{Advice, AdviceList};
-use spawnscope_data::event::{Nanos, TaskId};
+use spawnscope_data::event::{Language, Nanos, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{ROOT, Spans};
@@ -353,6 +353,8 @@ fn advice_on_runner_calls(argv: &[&str]) -> AdviceList {
         let shell = Some(("/bin/sh", &["sh", "-c", "tsc --noEmit"][..]));
         let shell = serial.builder.launch(runner, created + 10_000_000, &Spans::USUAL, shell);
         serial.builder.row(shell).parent_task = Some(TaskId(runner.0));
+        let line = serial.builder.line(Language::Node, "/x/node_modules/run-all/index.js", 7, "spawn");
+        serial.builder.set_call_chain(runner, &[line]);
     }
     advices(&serial.finish())
 }
@@ -361,6 +363,7 @@ fn advice_on_runner_calls(argv: &[&str]) -> AdviceList {
 fn a_runner_that_starts_one_command_each_time_is_reported() {
     let found = advice_on_runner_calls(&["node", "/usr/bin/npx", "tsc", "--noEmit"]);
     let advice = only(&found, "package-script");
+    assert!(advice.foreign.is_none(), "the scripts are in the user's package.json: {advice:?}");
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
     assert!(advice.finding.fix[1].ends_with("npx tsc --noEmit  ->  node_modules/.bin/tsc --noEmit"), "{advice:?}");
     assert!(advice.saving[0] > Nanos(COUNT * 10_000_000), "{advice:?}");

@@ -21,7 +21,7 @@ use crate::explain::advice::sites::Site;
 use crate::explain::advice::tables::case;
 use crate::model::grouped::grouped;
 use crate::model::launch::{Exec, base_name};
-use crate::patterns::package_scripts::ScriptCall;
+use crate::patterns::package_scripts::runs_script;
 use crate::patterns::pipeline::{PipelineUnit, overlap, writer_of};
 use crate::patterns::programs;
 use crate::patterns::programs::{has_property, subcommand_of, version_has_property};
@@ -40,8 +40,7 @@ const MIN_DISTINCT_PERCENT: usize = 50;
 /// Returns the cure of launches with different inputs.
 pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let command = context.launch(site.launches[0]).command.name;
-    let prepares =
-        FrontEnd::of(context, site).is_some() || ScriptCall::of(context.forest(), site.launches[0]).is_some();
+    let prepares = FrontEnd::of(context, site).is_some() || runs_script(context.forest(), site.launches[0] as usize);
     if is_shell(command) || is_worth_a_launch(command) || prepares || is_loop_foreign(context, &site.launches) {
         return None;
     }

@@ -14,7 +14,7 @@ use crate::model::grouped::grouped;
 use crate::model::launch::{Exec, base_name};
 use crate::patterns::calls::{Call, Code};
 use crate::patterns::chains::did_other_work;
-use crate::patterns::package_scripts::ScriptCall;
+use crate::patterns::package_scripts::runs_script;
 use crate::patterns::programs::has_property;
 use crate::patterns::programs::subcommand_of;
 use crate::patterns::runtimes::Runtime;
@@ -87,7 +87,7 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding
     if matches!(runtime, Runtime::Native | Runtime::Make | Runtime::Shell | Runtime::CMake)
         || has_property(command, "wrapper")
         || all.iter().any(|index| did_other_work(forest, context.timelines(), *index))
-        || ScriptCall::of(forest, all[0]).is_some()
+        || runs_script(forest, all[0] as usize)
     {
         return None;
     }
