@@ -26,7 +26,7 @@ use spawnscope_data::event::Language;
 /// Functions around a launch whose lines may have to change.
 const MAX_FUNCTIONS: usize = 2;
 /// Programs whose work their neighbour in a pipeline may do.
-const STAGES: Words = Words("cat egrep grep head wc");
+const STAGES: Words = Words("cat egrep grep head sed wc");
 
 /// For the lines and programs of launches: the lines inside of their calls, the number of launches,
 /// and the edits.

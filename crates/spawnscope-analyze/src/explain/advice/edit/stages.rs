@@ -7,7 +7,9 @@ use std::ops::Range;
 use super::around::declared;
 use super::one_line::is_one_line;
 use super::shell::{FoundCall, unused_variable};
-use super::{Form, NewCode, Result, ShellRewrite, Splice, inserted, limited, or_refuse, refuse, refuse_if, splice};
+use super::{
+    Form, NewCode, Result, ShellRewrite, Splice, inserted, limited, one_sed, or_refuse, refuse, refuse_if, splice,
+};
 use crate::explain::advice::phrases::{ECHO_LIMIT, ONE_LINE_LIMIT, name, quoted};
 use crate::model::launch::base_name;
 use crate::patterns::expressions::extended;
@@ -20,8 +22,9 @@ use crate::patterns::words::Words;
 pub(super) fn without_stage(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     match &call.rewrite.program[..] {
         b"cat" => without_cat(call),
-        b"grep" | b"egrep" => without_grep(call),
-        _ => without_count(call),
+        b"sed" => one_sed::joined(call),
+        b"grep" | b"egrep" => without_grep(call).or_else(|refusal| one_sed::joined(call).map_err(|_| refusal)),
+        _ => without_count(call).or_else(|refusal| one_sed::joined(call).map_err(|_| refusal)),
     }
 }
 
@@ -98,8 +101,9 @@ fn without_count(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let option = match &words[..] {
         ["wc", "-l"] => Some(" -c".to_owned()),
-        ["head", "-n", count] => lines(count),
-        ["head", count] => lines(count.strip_prefix("-n").or_else(|| count.strip_prefix('-')).unwrap_or_default()),
+        ["head", rest @ ..] => {
+            one_sed::lines_of_head(rest).filter(|(own, _)| *own == words.len()).map(|(_, count)| format!(" -m {count}"))
+        }
         _ => None,
     };
     let option = or_refuse(option, other())?;
@@ -113,11 +117,6 @@ fn without_count(call: &FoundCall<'_>) -> Result<Vec<Splice>> {
     let splices = vec![inserted(grep.program.range.end, option), splice(ends, if_none)];
     let limit: &[&str] = if words[0] == "wc" { &["if grep fails, the number is missing instead of 0"] } else { &[] };
     Ok(limited(splices, limit))
-}
-
-/// Returns the option of grep for a number of lines.
-fn lines(count: &str) -> Option<String> {
-    count.parse::<u32>().is_ok_and(|count| count > 0).then(|| format!(" -m {count}"))
 }
 
 /// `grep x "$f" | awk '{print $2}'` becomes `awk '/x/{print $2}' <"$f"`. So does a grep before a

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::builtin;
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
+use crate::explain::advice::edit::Filter;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::languages::{functions, language};
 use crate::explain::advice::phrases::{WITHOUT_SHELL_LIMIT, literal, name, quoted, time, times};
@@ -142,12 +143,13 @@ fn without_exec(context: &RuleContext<'_, '_>, dialect: Dialect, launches: Vec<u
 type Needless = (&'static str, bool);
 
 pub(super) fn pipelines(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut by_form: BTreeMap<(&[u8], Needless), BTreeSet<u32>> = BTreeMap::new();
+    let mut by_form: BTreeMap<([&[u8]; 2], Needless), BTreeSet<u32>> = BTreeMap::new();
     for parent in 0..context.forest().launches.len() {
         for pair in context.forest().children(parent).windows(2) {
             if let Some(form) = replacement_of(context, pair[0], pair[1]) {
                 let launch = pair[usize::from(!form.1)] as u32;
-                by_form.entry((context.launch(launch).birth_command.name, form)).or_default().insert(launch);
+                let names = [context.launch(launch).birth_command.name, context.launch(launch).command.name];
+                by_form.entry((names, form)).or_default().insert(launch);
             }
         }
     }
@@ -182,7 +184,12 @@ fn replacement_of(context: &RuleContext<'_, '_>, first: usize, second: usize) ->
         // With -f, -k or -n, `sort -u` drops lines with equal keys, and uniq only equal lines.
         (b"sort", b"uniq") if has_no_options && reader_words == (Vec::new(), 0) => ("uniq", false),
         (writer, b"awk" | b"mawk" | b"gawk" | b"cut") if GREPS.contains(&writer) && is_plain => ("grep", true),
-        _ => return None,
+        _ => {
+            let [words, next] = [writer, reader].map(|exec| exec.arguments().map(name).collect::<Vec<_>>());
+            let (filter, follower) = (Filter::of(&words)?, Filter::of(&next)?);
+            filter.joined(&follower).filter(|_| follower.own == next.len())?;
+            ("sed", reader.program_name() == b"sed")
+        }
     };
     overlap(forest, first, second).then_some(needless)
 }

@@ -137,6 +137,56 @@ fn awk_finds_lines_itself() {
 }
 
 #[test]
+fn one_sed_does_what_its_neighbours_did() {
+    let make = "printf 'a=1=x\\nb=2\\n=3 @A@\\nab=4\\n/d b.c/=x\\n' >x.c\n";
+    let text = |call: &str| format!("{make}for f in x.c ./-leading; do\n  n=$({call})\n  echo \"$n\"\ndone\n");
+    let join = |recorded: &[&str], call: &str, expected: &str| {
+        check(BOTH, recorded[0], &recorded[1..], Form::Feed, &text(call), expected);
+    };
+    join(
+        &["sed", "s/a/b/", "x.c"],
+        "sed s/a/b/ \"$f\" | sed 's/b/c/g;2d'",
+        "n=$(sed -e s/a/b/ -e 's/b/c/g;2d' \"$f\")",
+    );
+    join(&["sed", "-e", "1d"], "cat \"$f\" | sed -e 1d | sed -e 's,=,;,' | sort", "| sed -e 1d -e 's,=,;,' | sort)");
+    join(&["sed", "-E", "s/(a|b)+/x/"], "sed -E 's/(a|b)+/x/' <$f | sed -E 's/x|y/z/'", "sed -E -e");
+    join(&["head", "-n", "2", "x.c"], "head -n 2 \"$f\" | sed 's/a/b/'", "n=$(sed -e s/a/b/ -e 2q \"$f\")");
+    join(&["head", "-1"], "sed 's/a/b/' \"$f\" | head -1", "n=$(sed -e s/a/b/ -e 1q \"$f\")");
+    join(
+        &["grep", "a", "x.c"],
+        "grep a \"$f\" | sed 's/a/b/; s/=.*//'",
+        "n=$(sed -e '/a/!d' -e 's/a/b/; s/=.*//' \"$f\")",
+    );
+    join(&["grep", "-m1", "^[ab]*=", "x.c"], "grep -m1 '^[ab]*=' \"$f\" | sed s/a/b/", "-e s/a/b/ -e q \"$f\")");
+    join(&["grep", "-v", "a"], "cat \"$f\" | grep -v a | sed 's/b/\\/c/'", "| sed -e /a/d -e 's/b/\\/c/')");
+    let printed = format!("{make}sed 1d x.c | sed s/b/c/ >y; head -n 1 x.c | sed s/a/b/ >>y\n");
+    check(BOTH, "sed", &["1d", "x.c"], Form::Feed, &printed, "sed -e 1d -e s/b/c/ x.c >y;");
+    for (recorded, other) in [
+        (&["sed", "/a/d", "x.c"][..], "sed /a/d x.c | sed 1d"),
+        (&["sed", "/a/d", "x.c"], "sed /a/d x.c | head -n 1"),
+        (&["head", "-n", "2", "x.c"], "head -n 2 x.c | sed '$d'"),
+        (&["head", "-n", "2", "x.c"], "head -n 2 x.c | sed /a/d"),
+        (&["sed", "s/a/\\n/", "x.c"], "sed 's/a/\\n/' x.c | sed s/x/y/"),
+        (&["sed", "-n", "s/a/b/p", "x.c"], "sed -n s/a/b/p x.c | sed s/x/y/"),
+        (&["sed", "s/a/b/", "x.c"], "sed s/a/b/ x.c | sed -E 's/(b)/x/'"),
+        (&["sed", "s/a/b/", "x.c"], "sed s/a/b/ x.c | sed 's//c/'"),
+        (&["sed", "s/a/b/", "x.c"], "sed s/a/b/ x.c | sed s/x/y/ other"),
+        (&["sed", "s/a/b/", "x.c"], "sed s/a/b/ x.c 2>/dev/null | sed s/x/y/"),
+        (&["sed", "s/a/b/", "x.c"], "sed s/a/b/ x.c | sed \"s/x/$y/\""),
+        (&["sed", "s/a/b/", "x.c"], "sed s/a/b/ x.c | sed -e"),
+        (&["sed", "s/a/b/;b;s/c/d/", "x.c"], "sed 's/a/b/;b;s/c/d/' x.c | sed s/x/y/"),
+        (&["grep", "-c", "a", "x.c"], "grep -c a x.c | sed s/a/b/"),
+        (&["grep", "a", "x.c"], "grep a ./* | sed s/a/b/"),
+        (&["grep", "a", "x.c"], "set -o pipefail; grep a x.c | sed s/a/b/"),
+        (&["grep", "a", "x.c"], "grep a x.c | sed s/a/b/ | wc -l"),
+    ] {
+        let calls = Calls::of(recorded[0], &[&recorded[1..]], Form::Feed);
+        calls.edit(1, &format!("n=$({other})\n")).expect_err(other);
+    }
+    Calls::of("grep", &[&["a", "x.c"]], Form::Feed).edit(1, "grep a x.c | sed s/a/b/ >y\n").unwrap_err();
+}
+
+#[test]
 fn the_last_filter_of_several_becomes_a_statement() {
     let last = Form::Steps { operand: Operand::Input, steps: vec!["##*b".to_owned()] };
     let cut = |script: &str, expected: &str| check(BOTH, "cut", &["-db", "-f2"], last.clone(), script, expected);
