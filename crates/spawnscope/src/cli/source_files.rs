@@ -278,14 +278,12 @@ fn share_of(executed: u32, edits: &[&Edit]) -> f64 {
     if is_of_all { 1.0 } else { (f64::from(count) / f64::from(executed)).min(1.0) }
 }
 
+/// Returns the path of an edited file, which makefiles may include as `a/../b.mk`, too.
 fn path_of(edit: &Edit) -> Result<PathBuf, String> {
-    let file = Path::new(OsStr::from_bytes(&edit.file));
-    if file.is_absolute() {
-        return Ok(file.to_path_buf());
-    }
-    let directory = edit.directory.as_deref().map(|directory| Path::new(OsStr::from_bytes(directory)));
-    let directory = directory.filter(|directory| directory.is_absolute());
-    directory.map(|directory| directory.join(file)).ok_or_else(|| "its directory was not recorded".to_owned())
+    let directory = Path::new(OsStr::from_bytes(edit.directory.as_deref().unwrap_or_default()));
+    let path = directory.join(OsStr::from_bytes(&edit.file));
+    let parent = path.parent().filter(|_| path.is_absolute()).ok_or("its directory was not recorded")?;
+    Ok(parent.canonicalize().unwrap_or(parent.to_path_buf()).join(path.file_name().unwrap_or_default()))
 }
 
 /// Returns the name of a file relative to a directory, for the header of a diff. `patch` accepts no
@@ -458,6 +456,9 @@ mod tests {
         fs::create_dir_all(root.join("a/b")).unwrap();
         assert_eq!(name_below(&root.join("a/b/../c.sh"), &root).unwrap(), "a/c.sh");
         assert_eq!(name_below(&root.join("c d.sh"), &root).unwrap(), "c d.sh");
+        let mut included = Edit::for_test(b"../c.mk");
+        included.directory = Some(root.join("a/b").into_os_string().into_encoded_bytes());
+        assert_eq!(path_of(&included).unwrap(), root.join("a/c.mk"), "one file has one path");
         assert!(name_below(&root.join("c.sh"), &root.join("a")).unwrap_err().contains("not below"));
         for name in ["a\nb", "a\tb", "a\u{202e}b", "\"a", "a\\b"] {
             assert!(name_below(&root.join(name), &root).is_err(), "{name:?}");
