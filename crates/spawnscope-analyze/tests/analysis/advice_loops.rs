@@ -397,6 +397,25 @@ fn launches_that_mostly_wait_run_more_at_a_time_than_there_are_cpus() {
     assert!(is_silent(&of(LeftCpu::Preempted), "parallel"), "they wait for a CPU, and the shell reads their output");
 }
 
+/// A runner of tests reads what they print, but its own option keeps their outputs apart.
+#[test]
+fn a_runner_that_reads_outputs_has_an_option_for_several_at_a_time() {
+    let of = |parent: &str| {
+        let mut serial = Serial::with_command(parent, &[parent, "t"]);
+        for number in 0..COUNT {
+            let test = format!("t/{number}.t");
+            let spans = Spans { run: 20_000_000, ..Spans::USUAL };
+            serial.launch_waiting(&spans, Some(("/usr/bin/perl", &["perl", &test])), READ);
+        }
+        advices(&serial.finish())
+    };
+    let fixes = |found: AdviceList| found.worth.into_iter().flat_map(Advice::separated).map(|each| fix_of(&each));
+    assert!(fixes(of("/usr/bin/prove")).any(|fix| fix.ends_with("prove -j2")));
+    for other in ["/usr/bin/make", "/bin/sh"] {
+        assert!(!fixes(of(other)).any(|fix| fix.contains("at a time")), "{other}");
+    }
+}
+
 #[test]
 fn readers_that_wait_for_their_writers_do_not_run_at_a_time() {
     let mut serial = Serial::new();

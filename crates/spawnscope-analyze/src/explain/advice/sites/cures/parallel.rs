@@ -146,9 +146,15 @@ fn are_independent(context: &RuleContext<'_, '_>, pairs: &[[u32; 2]], min_work: 
     let work: u64 = all.iter().map(|index| work_of(context, *index as usize).0).sum();
     let execs = all.iter().filter_map(|index| context.launch(*index).execs.last());
     let distinct: HashSet<&[u8]> = execs.map(|exec| exec.argv()).collect();
+    let jobs = jobs_of(context, &all);
+    // A parent with an option of its own knows which output is whose. `$(shell)` has none.
+    let is_managed = || {
+        Runtime::of_parent(context.forest(), all[0]) != Runtime::Make
+            && own_option(context.forest(), &all, jobs).is_some()
+    };
     work >= min_work.0 * all.len() as u64
         && distinct.len() * 100 >= all.len() * MIN_DISTINCT_PERCENT
-        && (!are_captured(context, pairs) || jobs_of(context, &all) > context.whatif.replay.cpus)
+        && (!are_captured(context, pairs) || jobs > context.whatif.replay.cpus || is_managed())
         && !may_write_same_file(context, &all)
 }
 
