@@ -14,7 +14,7 @@ use super::many::{operand_of, position_of};
 use super::one_line::{LineEach, answers_each_line, is_one_line, keeps_number};
 use super::shell::{FoundCall, unused_variable, used};
 use super::{Result, Splice, inserted, limited, line_end, or_refuse, refuse_for, refuse_if, splice, spliced};
-use crate::explain::advice::phrases::name;
+use crate::explain::advice::phrases::{ECHO_LIMIT, name};
 use crate::patterns::programs::has_property;
 use crate::patterns::script::{Kind, Script, Word, identifiers, names, span};
 use crate::patterns::words::{Words, contains};
@@ -50,7 +50,10 @@ pub(super) fn of_one_call(call: &FoundCall<'_>, loops: &[Around<'_>]) -> Result<
     question.check_before()?;
     match call.fed {
         // `$( )` removes empty answers at the end, but not those before a dot.
-        Some(text) => question.document(&(question.about_text(text)? + "; echo ."), false),
+        Some(text) => {
+            let limits: &[&str] = if call.pipeline.len() > 1 { &[ECHO_LIMIT] } else { &[] };
+            Ok(limited(question.document(&(question.about_text(text)? + "; echo ."), false)?, limits))
+        }
         None => Ok(limited(
             question.document(&question.about_words()?, true)?,
             &["the answers are from before the loop: what other programs change while it runs is not seen"],
@@ -295,7 +298,8 @@ impl<'q> Question<'q> {
         let feeder = script.simple(call.pipeline[0]).filter(|_| call.pipeline.len() > 1);
         let is_here = feeder.is_none();
         let filters = if is_here { std::slice::from_ref(&call.command) } else { &call.pipeline[1..] };
-        let ends_line = feeder.is_none_or(|feeder| feeder.words[1].literal().as_deref() != Some(b"%s"));
+        let ends_line =
+            feeder.is_none_or(|feeder| !matches!(feeder.words[1].literal().as_deref(), Some(b"%s" | b"-n")));
         let is_filter = |words: Option<Vec<Vec<u8>>>| words.is_some_and(|words| answers_each_line(&words, source));
         let are_filters = match is_here {
             true => is_filter(call.simple.literals()),
@@ -305,9 +309,12 @@ impl<'q> Question<'q> {
             !ends_line || !are_filters,
             format!("{} does not certainly print one line for each line", call.program()),
         )?;
-        let (echo, end) = match is_here {
-            true => (format!("printf '%s\\n' {}", call.plain_source(text)?), span(&call.simple.words).end),
-            false => (name(script.code(call.pipeline[0])), script.end(call.command)),
+        let end = if is_here { span(&call.simple.words).end } else { script.end(call.command) };
+        // echo prints no line for -n, and in sh two for `\\n`: the other answers would be wrong.
+        let is_quoted = source.starts_with(b"\"") && source.ends_with(b"\"") && !source.contains(&b'\\');
+        let echo = match is_here || is_quoted {
+            true => format!("printf '%s\\n' {}", call.plain_source(text)?),
+            false => name(script.code(call.pipeline[0])),
         };
         let filters = name(script.source(&(script.start(filters[0])..end)));
         self.filtered(source, &echo, &filters)

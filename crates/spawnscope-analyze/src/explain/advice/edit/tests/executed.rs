@@ -175,8 +175,7 @@ fn one_call_answers_all_rounds() {
          $(set -- [a-z]*; answers=$(stat -c %s -- \"$@\" 2>/dev/null) && [ $(printf",
     );
     let products = "for i in $(seq 3); do\n  x=2$i\n  v=$(echo \"scale=2; $x * 1.5\" | bc)\n  read -r y; echo \"$v $y\"\ndone <../list\n";
-    let question =
-        "done 3<<END <../list\n$(for i in $(seq 3); do x=2$i; echo \"scale=2; $x * 1.5\"; done | bc; echo .)\nEND\n";
+    let question = "done 3<<END <../list\n$(for i in $(seq 3); do x=2$i; printf '%s\\n' \"scale=2; $x * 1.5\"; done | bc; echo .)\nEND\n";
     many("bc", &[], products, question);
     let count = "for f in [a-z]*; do if [ $(grep -c of \"$f\") -gt 0 ]; then echo \"$f\"; fi; done\n";
     many("grep", &["-c", "of", "plain"], count, "$(grep -h -c of \"$@\" 2>/dev/null) || [ $? -eq 1 ] && [");
@@ -194,7 +193,7 @@ fn one_call_answers_all_rounds() {
         "tr",
         &["a-z", "A-Z"],
         fields,
-        "$(while read -r a b; do echo \"$a\"; done < ../list | tr a-z A-Z; echo .)\nEND",
+        "$(while read -r a b; do printf '%s\\n' \"$a\"; done < ../list | tr a-z A-Z; echo .)\nEND",
     );
     let first = "for f in [a-z]*; do n=$(wc -c < \"$f\"); s=$(stat -c %s -- \"$f\"); echo \"$n $s\"; done";
     many("wc", &["-c"], first, "read -r n _ <&3 && [ -n \"$n\" ] || n=$(wc -c < \"$f\"); s=$(stat");
