@@ -163,8 +163,8 @@ pub(super) fn is_worth_a_launch(program: &[u8]) -> bool {
 
 /// Programs that scripts ask about one item at a time, and how one launch handles all items.
 static ITEMS: LazyLock<BTreeMap<&'static [u8], Vec<[&'static str; 3]>>> = LazyLock::new(|| {
-    let row = |[program, rest @ ..]: [&'static str; 4]| (program.as_bytes(), rest);
-    grouped(rows(include_str!("items.tsv")).map(row))
+    let row = |[programs, rest @ ..]: [&'static str; 4]| programs.split(' ').map(move |each| (each.as_bytes(), rest));
+    grouped(rows(include_str!("items.tsv")).flat_map(row))
 });
 
 /// Returns how one launch of this program handles all items, the subcommand if that depends on it,
@@ -178,10 +178,12 @@ pub(super) fn items_form<'a>(
     let has_option = |option: &str| option.starts_with('-') && exec.arguments().any(|word| word == option.as_bytes());
     let is_row = |[subcommand, _, readers]: &&[&'static str; 3]| {
         let is_read = readers.is_empty() || reader.is_some_and(|reader| Words(readers).contains(reader));
-        is_read && (subcommand.is_empty() || subcommand.as_bytes() == word || has_option(subcommand))
+        let is_called = |each: &str| each.as_bytes() == word || has_option(each);
+        is_read && (subcommand.is_empty() || subcommand.split('|').any(is_called))
     };
     let [subcommand, form, readers] = ITEMS.get(program)?.iter().find(is_row)?;
-    Some((form, if subcommand.is_empty() || has_option(subcommand) { b"" } else { word }, !readers.is_empty()))
+    let is_option = subcommand.split('|').any(has_option);
+    Some((form, if subcommand.is_empty() || is_option { b"" } else { word }, !readers.is_empty()))
 }
 
 /// Programs of which many launches repeat what is already done, and how each language skips that.

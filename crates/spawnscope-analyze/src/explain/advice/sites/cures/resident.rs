@@ -15,9 +15,9 @@ use crate::model::launch::{Exec, base_name};
 use crate::patterns::calls::{Call, Code};
 use crate::patterns::chains::did_other_work;
 use crate::patterns::package_scripts::runs_script;
-use crate::patterns::programs::has_property;
-use crate::patterns::programs::subcommand_of;
+use crate::patterns::programs::{has_property, subcommand_of};
 use crate::patterns::runtimes::Runtime;
+use crate::patterns::words::Words;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
@@ -39,8 +39,8 @@ impl FrontEnd {
         let exec = context.launch(site.launches[0]).execs.last()?;
         let call = Call::of(exec)?;
         let words = [call.arguments.first().copied(), subcommand_of(exec)];
-        let is_row = |[program, subcommand, parent, ..]: &[&str; 5]| {
-            (program.is_empty() || call.name == program.as_bytes())
+        let is_row = |[program, subcommand, parent, ..]: &[&'static str; 5]| {
+            (program.is_empty() || Words(program).contains(call.name))
                 && (subcommand.is_empty() || words.contains(&Some(subcommand.as_bytes())))
                 && (parent.is_empty() || site.parent == parent.as_bytes())
         };
