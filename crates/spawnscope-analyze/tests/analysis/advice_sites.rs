@@ -349,3 +349,21 @@ fn questions_about_another_repository_are_no_list() {
     let fixes = fixes_of_two_lines(words, ["log -1 HEAD", "log -1 HEAD"]);
     assert!(!fixes.is_empty() && !fixes.iter().any(|fix| fix.contains("for all items")), "{fixes:?}");
 }
+
+#[test]
+fn a_guess_comes_after_what_certainly_saves_half_as_much() {
+    let first = |sure: u64| {
+        let advice = |is_guess: bool, millis: u64| {
+            let mut advice = Advice::default();
+            (advice.finding.rule, advice.finding.is_guess) = ("in-language", is_guess);
+            advice.finding.launches = vec![u32::from(!is_guess)];
+            advice.saving = [10, 9, 11].map(|tenths| Nanos(millis * tenths * 100_000));
+            advice
+        };
+        let worth = vec![advice(true, 100), advice(false, sure)];
+        let mut list = AdviceList { worth, unrecorded: Nanos(1_000_000_000), ..AdviceList::default() };
+        list.settle();
+        list.worth[0].finding.is_guess
+    };
+    assert!(!first(60) && first(40));
+}

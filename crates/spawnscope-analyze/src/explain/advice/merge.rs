@@ -121,10 +121,13 @@ pub(super) fn sort(all: &mut [Advice], wall: Nanos) {
     }
 }
 
-/// Whether a fix may save as much as another one, which seems to save more.
+/// Whether a fix may save as much as another one, which seems to save more. A guess may save
+/// nothing.
 fn may_save_as_much(advice: &Advice, first: &Advice) -> bool {
     let (saving, [_, least, _]) = (advice.likely_saving(), first.saving);
-    saving >= least && saving.0 as f64 >= MUCH * first.likely_saving().0 as f64
+    let is_at_least = |part: f64| saving.0 as f64 >= part * first.likely_saving().0 as f64;
+    let is_surer = first.finding.is_guess && !advice.finding.is_guess && is_at_least(MOST);
+    saving >= least && is_at_least(MUCH) || is_surer
 }
 
 /// Returns how many launches a fix removes, without their descendants.
