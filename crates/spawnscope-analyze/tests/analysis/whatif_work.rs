@@ -6,6 +6,7 @@ use spawnscope_analyze::sites::select::Selector;
 
 use crate::prelude::*;
 use crate::recordings::substitution_recording;
+use crate::serial::SHELL;
 
 #[test]
 fn work_done_in_process_keeps_no_launch() {
@@ -181,4 +182,40 @@ fn forks_of_a_script_are_selected_by_its_interpreter() {
     ] {
         assert_eq!(Selector::parse(text).unwrap().select(&forest).unwrap(), selected, "{text}");
     }
+}
+
+/// Two children run at the same time. The command works after it has created the second, after each
+/// has ended, and, as long again, after it has reaped each.
+#[test]
+fn work_for_children_that_run_at_the_same_time_goes_with_them() {
+    const FOR_CHILD: u64 = 400_000;
+    let mut serial = Serial::new();
+    serial.builder.recording.info.cpus = 4;
+    let begin = serial.now();
+    let children: [LaunchId; 2] = [(0, 5_000_000), (FOR_CHILD, 8_000_000)].map(|(later, run)| {
+        let child = serial.builder.launch(ROOT, begin + later, &Spans { run, ..Spans::USUAL }, DIRNAME);
+        let row = serial.builder.row(child);
+        row.parent_task = Some(TaskId(ROOT.0));
+        let [born, gone] = [row.created.unwrap().0, row.zombie.unwrap().0];
+        row.reaped = Some(Nanos(gone + FOR_CHILD));
+        serial.slices.extend([created(child.0, born, 20_000), ended(child.0, born + 20_000, gone)]);
+        child
+    });
+    // It loses its CPU for a moment between the creations.
+    let (mut on, mut off) = (begin + FOR_CHILD / 2, begin + FOR_CHILD + Spans::USUAL.create + FOR_CHILD);
+    serial.slices.push(SliceRow { reason: LeftCpu::Preempted, ..slice(ROOT.0, 0, on, [0, 0], READ, None) });
+    for child in children {
+        let gone = serial.builder.row(child).zombie.unwrap().0;
+        let waker = Some(WakerRow::Task(TaskId(child.0)));
+        serial.slices.push(slice(ROOT.0, on, off, [gone - off, 0], READ, waker));
+        (on, off) = (gone, gone + 2 * FOR_CHILD);
+    }
+    serial.resume_shell_at(on);
+    serial.run_shell_until(off);
+    let recorded = serial.finish();
+    let predicted = predict(&recorded, &Default::default(), &[(Change::Remove, &children)]);
+    assert_eq!(predicted.replay_error, 0.0);
+    // What is left: the work before and between the creations, after each reaping, and at the end.
+    let left = 2 * SHELL + 3 * FOR_CHILD - Spans::USUAL.create;
+    assert_eq!(predicted.predicted.0, left, "{predicted:?}");
 }

@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 
+use super::concurrent;
 use crate::model::launch::{Instants, Launch};
 use crate::model::phases::Phase;
 use crate::model::pieces::Piece;
@@ -209,7 +210,7 @@ fn own_activities(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Activity)> {
 }
 
 /// What a thread does from one instant to another.
-type Interval = (Nanos, Nanos, Activity);
+pub(super) type Interval = (Nanos, Nanos, Activity);
 
 /// Returns the intervals in which a thread works for the children that it created, ordered by time
 /// and without overlap.
@@ -220,12 +221,9 @@ fn work_for_children(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadI
     let children: Vec<usize> = forest.children(launch as usize).iter().copied().filter(is_creator).collect();
     let library = children.first().map_or(Nanos(0), |child| library_code(forest, *child, fault_ns));
     let reaped = |child: usize| reaped(forest, timelines, child);
-    let mut work: Vec<Interval> = Vec::new();
+    let mut work = concurrent::work(forest, timelines, thread, &children);
     let mut push = |from: Nanos, to: Nanos, child: usize, stage: Stage| {
-        let from = work.last().map_or(from, |(_, end, _)| from.max(*end));
-        if from < to {
-            work.push((from, to, Activity { launch: child as u32, stage }));
-        }
+        work.push((from, to, Activity { launch: child as u32, stage }));
     };
     for (position, &child) in children.iter().enumerate() {
         let at = &forest.launches[child].instants;
@@ -251,6 +249,18 @@ fn work_for_children(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadI
         push(tidied, faulted, child, Stage(FAULTS));
         push(faulted, Nanos(faulted.0 + library.0), child, Stage::SUPERVISION);
     }
+    without_overlap(work)
+}
+
+/// Orders intervals by their start, and lets each begin after the end of those before it.
+fn without_overlap(mut work: Vec<Interval>) -> Vec<Interval> {
+    work.sort_by_key(|(from, ..)| *from);
+    let mut latest = Nanos(0);
+    work.retain_mut(|(from, to, _)| {
+        *from = latest.max(*from);
+        latest = latest.max(*to);
+        from < to
+    });
     work
 }
 
@@ -284,7 +294,7 @@ fn creation(timelines: &Timelines, at: &Instants, child: usize) -> Option<(Nanos
 
 /// Returns when a child was reaped. If the collector does not record that, it was reaped when a
 /// wait for it was over.
-fn reaped(forest: &Forest<'_>, timelines: &Timelines, child: usize) -> Option<Nanos> {
+pub(super) fn reaped(forest: &Forest<'_>, timelines: &Timelines, child: usize) -> Option<Nanos> {
     let found = || *timelines.unknown.as_ref()?.reaped.get(child)?;
     forest.launches[child].instants.reaped.get().or_else(found)
 }

@@ -4,6 +4,7 @@
 
 mod actions;
 pub mod activity;
+mod concurrent;
 mod contention;
 mod delayed;
 mod history;
