@@ -56,3 +56,22 @@ fn the_overhead_of_recording_launches_is_not_part_of_predictions() {
     let [saving, ..] = removed.saving();
     assert!(saving.0.abs_diff(LAUNCH - 25_000) < 100, "{saving:?}");
 }
+
+#[test]
+fn start_ups_tell_how_well_the_machine_repeats_itself() {
+    let repeatability = |count: u64, is_slow: fn(u64) -> bool| {
+        let mut serial = Serial::new();
+        for number in 0..count {
+            let load = if is_slow(number) { 600_000 } else { 400_000 };
+            serial.launch(&Spans { load, ..Spans::USUAL }, DIRNAME);
+        }
+        let (recording, _) = serial.finish();
+        Constants::of(&recording, &Forest::build(&recording)).repeatability
+    };
+    let equal = repeatability(80, |_| false);
+    assert!(equal.is_some_and(|equal| equal < 0.04), "{equal:?}");
+    assert_eq!(repeatability(80, |number| number % 3 == 0), equal, "single start-ups may differ");
+    let slower = repeatability(80, |number| number >= 40).unwrap();
+    assert!((0.12..0.14).contains(&slower), "half of the time, all start-ups take 29 % longer: {slower}");
+    assert_eq!(repeatability(39, |_| false), None, "too few");
+}

@@ -24,7 +24,7 @@ const QUICKER: f64 = 0.12;
 const MIN_MARGIN: f64 = 0.01;
 /// The relative standard deviation between runs of one command, if the calibration did not measure
 /// how well the machine repeats itself.
-const USUAL_REPEATABILITY: f64 = 0.035;
+pub(super) const USUAL_REPEATABILITY: f64 = 0.035;
 /// The largest relative standard deviation between runs that is believed. A busy machine delays
 /// single operations of the calibration more than whole commands.
 const MAX_REPEATABILITY: f64 = 0.1;
