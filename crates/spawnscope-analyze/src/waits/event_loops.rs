@@ -7,7 +7,7 @@
 
 use crate::model::timeline::{ThreadIndex, Timelines, ended_by, woken_at};
 use crate::waits::child_waits::{Reap, Reaps, is_created};
-use crate::waits::polling::has_timed_out;
+use crate::waits::polling::{has_timed_out, squares_with_effect};
 use foldhash::{HashMap, HashSet};
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::rows::SliceRow;
@@ -23,7 +23,7 @@ const MAX_HAND_OVER: Nanos = Nanos(1_000_000);
 /// Rewrites the waits. Returns the uncertainty of their total length in a what-if: some of the
 /// rewritten timers may not have waited for the child.
 pub(crate) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
-    let (mut uncertain, mut rewritten) = (0.0, HashSet::default());
+    let (mut timers, mut rewritten) = (Vec::new(), HashSet::default());
     let repeated = timelines.repeated_waits.values();
     let begun: HashMap<u32, Nanos> = repeated.map(|each| (each.last, each.begun)).collect();
     for launch in 0..timelines.launch_count() {
@@ -35,7 +35,7 @@ pub(crate) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
         for (thread, index, slice) in found {
             let before = timelines.slices(thread).get(index);
             let timer = before.filter(|before| has_timed_out(timelines, thread, before));
-            uncertain += (timer.and_then(|timer| timer.wake_span).unwrap_or_default().0 as f64).powi(2);
+            timers.extend(timer.map(|timer| (thread, timer)));
             rewritten.extend(timelines.slices(thread).indices().nth(index));
             timelines.replace(thread, index, slice);
         }
@@ -43,7 +43,8 @@ pub(crate) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
     // A rewritten wait ends with the child. It is no longer repeated for another wait, nor are
     // others repeated for it.
     timelines.repeated_waits.retain(|nap, each| !rewritten.contains(nap) && !rewritten.contains(&each.last));
-    Nanos(uncertain.sqrt() as u64)
+    let squares = squares_with_effect(timelines, timers);
+    Nanos(squares.values().sum::<f64>().sqrt() as u64)
 }
 
 /// Whether no other reaped child of the same parent ran at the same time.

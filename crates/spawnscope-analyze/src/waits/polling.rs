@@ -7,7 +7,11 @@
 //! polling thread would stay in its sleeps, and in a replay every round would delay the threads
 //! that once waited for one.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use crate::model::external_wait::waker_is_cause;
+use crate::model::grouped::grouped;
 use crate::model::launch::MaybeKnown;
 use crate::model::poll_loop::{Round, Rounds};
 use crate::model::timeline::{ThreadIndex, Timelines, ended_by, woken_at, worked_until};
@@ -29,7 +33,7 @@ const MAX_ROUNDS: usize = 8;
 pub(crate) fn rewrite_waits(timelines: &mut Timelines, exits: &[MaybeKnown]) -> Nanos {
     let mut found: Vec<(ThreadIndex, usize, SliceRow)> = Vec::new();
     let mut rounds = Rounds::default();
-    let mut largest = 0.0_f64;
+    let (mut largest, mut timers) = (0.0_f64, Vec::new());
     for threads in timelines.multithreaded.values() {
         let polling: HashSet<ThreadIndex> =
             threads.iter().filter(|thread| is_polling(timelines, **thread)).copied().collect();
@@ -41,8 +45,7 @@ pub(crate) fn rewrite_waits(timelines: &mut Timelines, exits: &[MaybeKnown]) -> 
             let waits = process.waits_for_rounds(thread);
             if polling.contains(&thread) {
                 let repeated = process.repeated_waits(thread);
-                let sum_of_squares: f64 = repeated.iter().map(length).map(|span| span.powi(2)).sum();
-                largest = largest.max(sum_of_squares.sqrt());
+                timers.extend(repeated.iter().map(|(_, _, slice)| (thread, *slice)));
                 found.extend(repeated);
             } else {
                 largest = largest.max(uncertainty(&waits));
@@ -56,15 +59,65 @@ pub(crate) fn rewrite_waits(timelines: &mut Timelines, exits: &[MaybeKnown]) -> 
             }
         }
     }
+    let squares = squares_with_effect(timelines, timers);
     for (thread, index, slice) in found {
         timelines.replace(thread, index, slice);
     }
     timelines.rounds = rounds;
-    Nanos(largest as u64)
+    Nanos(squares.into_values().map(f64::sqrt).fold(largest, f64::max) as u64)
 }
 
-fn length((.., slice): &(ThreadIndex, usize, SliceRow)) -> f64 {
-    slice.wake_span.unwrap_or_default().0 as f64
+/// Returns the sums of the squares of waits by thread. Leaves out waits that nothing depended on,
+/// such as those of a virtual machine's watchers: the thread did nothing to another thread until
+/// one of its process woke it.
+pub(crate) fn squares_with_effect(
+    timelines: &Timelines,
+    waits: Vec<(ThreadIndex, SliceRow)>,
+) -> BTreeMap<ThreadIndex, f64> {
+    let mut waits = grouped(waits);
+    if waits.is_empty() {
+        return BTreeMap::new();
+    }
+    let actions = actions_of(timelines, waits.keys().copied());
+    let sum = |(thread, waits): (&ThreadIndex, &mut Vec<SliceRow>)| {
+        let slices = timelines.slices(*thread);
+        let is_woken = |slice: &SliceRow| {
+            let waker = timelines.cause(*thread, slice);
+            waker.is_some_and(|waker| timelines.launch_of(waker) == timelines.launch_of(*thread))
+        };
+        let mut later = (0..slices.len()).rev().filter_map(|index| slices.get(index)).peekable();
+        let (mut until, mut sum) = (Nanos(u64::MAX), 0.0);
+        waits.sort_unstable_by_key(|wait| Reverse(wait.off));
+        for wait in waits {
+            while let Some(slice) = later.next_if(|slice| slice.off > wait.off) {
+                until = woken_at(&slice).filter(|_| is_woken(&slice)).unwrap_or(until);
+            }
+            let Some((from, span)) = woken_at(wait).zip(wait.wake_span) else { continue };
+            let next = actions[thread].partition_point(|at| *at < from);
+            let has_effect = actions[thread].get(next).is_some_and(|at| *at <= until);
+            sum += if has_effect { (span.0 as f64).powi(2) } else { 0.0 };
+        }
+        (*thread, sum)
+    };
+    waits.iter_mut().map(sum).collect()
+}
+
+/// Returns when threads woke or created another thread, in order. The end of a process depends on
+/// its first thread.
+fn actions_of(timelines: &Timelines, threads: impl Iterator<Item = ThreadIndex>) -> BTreeMap<ThreadIndex, Vec<Nanos>> {
+    let ends = |thread: ThreadIndex| (timelines.launch_of(thread) == thread).then_some(Nanos(u64::MAX));
+    let mut actions: BTreeMap<_, Vec<Nanos>> = threads.map(|thread| (thread, Vec::from_iter(ends(thread)))).collect();
+    let mut acts = |thread: Option<ThreadIndex>, at: Option<Nanos>| {
+        let of = thread.and_then(|thread| actions.get_mut(&thread));
+        of.zip(at).into_iter().for_each(|(actions, at)| actions.push(at));
+    };
+    for thread in 0..timelines.threads.len() as ThreadIndex {
+        let each = timelines.threads[thread as usize];
+        acts(each.creator.get(), each.created.get());
+        timelines.slices(thread).iter().for_each(|slice| acts(timelines.cause(thread, &slice), woken_at(&slice)));
+    }
+    actions.values_mut().for_each(|actions| actions.sort_unstable());
+    actions
 }
 
 /// A wait that a polling thread ended.

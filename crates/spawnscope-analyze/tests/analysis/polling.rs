@@ -297,6 +297,33 @@ fn an_event_loop_with_a_timer_waits_for_its_child() {
     assert!(saved > all * 8 / 10, "saves {saved} of {all}");
 }
 
+/// A thread waits 10 ms at a time, and in the end wakes the shell. If the shell has woken it
+/// before, nothing depended on its timers.
+#[test]
+fn timers_that_nothing_depends_on_do_not_make_a_prediction_uncertain() {
+    let margin = |is_woken: bool| {
+        let (mut serial, mut launches) = (Serial::new(), Vec::new());
+        serial.slices.push(created(POLLING, 0, 0));
+        let long = Spans { run: 10_000_000, ..Spans::USUAL };
+        launches.extend((0..LAUNCHES).map(|_| serial.launch(&long, DIRNAME)));
+        let (from, mut on) = (serial.now(), 0);
+        while on + 20_010_000 < from {
+            serial.slices.push(slice(POLLING, on, on + 10_000, [10_000_000, 0], FUTEX, None));
+            on += 10_010_000;
+        }
+        let shell = Some(WakerRow::Task(TaskId(ROOT.0))).filter(|_| is_woken);
+        serial.slices.push(slice(POLLING, on, on + 10_000, [from - on - 11_000, 0], FUTEX, shell));
+        serial.slices.push(ended(POLLING, from - 1_000, from + 100_000));
+        let polling = Some(WakerRow::Task(TaskId(POLLING)));
+        serial.slices.push(slice(ROOT.0, from - BETWEEN, from, [100_000, 0], FUTEX, polling));
+        serial.resume_shell_at(from + 100_000);
+        let (recording, slices) = serial.finish();
+        without_launches(&(recording, slices, launches)).0.saving_margin.0
+    };
+    let [alone, woken] = [false, true].map(margin);
+    assert!(woken < alone && alone > 30_000_000, "{woken}, {alone}");
+}
+
 /// A thread waits 12 ms at a time until the shell ends its loop, just after the last launch. Then
 /// the shell waits for it.
 #[test]
