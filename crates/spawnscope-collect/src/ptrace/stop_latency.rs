@@ -14,6 +14,8 @@ use super::counters::{Counters, read_counters};
 
 /// Every eighth thread is measured, because reading the counters takes some microseconds.
 const THREADS_PER_MEASURED: u32 = 8;
+/// Maximum number of threads that are measured at a time, each through a file that stays open.
+const MAX_MEASURED: usize = 16;
 /// Number of stops whose moving average is the estimate.
 const AVERAGED: u32 = 32;
 
@@ -41,6 +43,7 @@ impl StopLatency {
     /// Notes that a thread has stopped for the first time.
     pub(super) fn on_first_stop(&mut self, tid: Pid) {
         if self.threads.is_multiple_of(THREADS_PER_MEASURED)
+            && self.measured.len() < MAX_MEASURED
             && let Ok(schedstat) = File::open(format!("/proc/{}/schedstat", tid.0))
         {
             self.measured.insert(tid, Measured { schedstat, last: None });
