@@ -75,20 +75,3 @@ fn start_ups_tell_how_well_the_machine_repeats_itself() {
     assert!((0.12..0.14).contains(&slower), "half of the time, all start-ups take 29 % longer: {slower}");
     assert_eq!(repeatability(39, |_| false), None, "too few");
 }
-
-#[test]
-fn an_event_loop_of_python_works_longer_for_a_launch_than_subprocess() {
-    let saved = |files: &[&str]| {
-        let mut serial = Serial::with_command("/usr/bin/python3", &["python3", "script.py"]);
-        let launch = serial.launch(&Spans::USUAL, DIRNAME);
-        let chain: Vec<_> = files.iter().map(|file| serial.builder.line(Language::Python, file, 3, "start")).collect();
-        serial.builder.set_call_chain(launch, &chain);
-        let fault = Calibration { what: Constant::ReuseFault, ns: 1_000.0, low_ns: None, high_ns: None };
-        serial.builder.recording.calibration = vec![fault];
-        saved(&serial.finish(), &[(Change::Remove, &[launch])]) - LAUNCH
-    };
-    let (subprocess, asyncio) = ("/usr/lib/python3.11/subprocess.py", "/usr/lib/python3.11/asyncio/events.py");
-    assert_eq!(saved(&[subprocess, "/src/script.py"]), 2 * 60_000);
-    assert_eq!(saved(&[subprocess, asyncio, "/src/script.py"]), 2 * 200_000);
-    assert_eq!(saved(&[subprocess, "/src/script.py", asyncio]), 2 * 60_000, "the script calls subprocess");
-}

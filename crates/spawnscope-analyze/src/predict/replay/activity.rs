@@ -5,7 +5,6 @@
 use std::cell::Cell;
 
 use super::concurrent;
-use crate::model::frames::is_standard_library;
 use crate::model::launch::{Instants, Launch};
 use crate::model::phases::Phase;
 use crate::model::pieces::Piece;
@@ -274,21 +273,12 @@ fn without_overlap(mut work: Vec<Interval>) -> Vec<Interval> {
 fn library_code(forest: &Forest<'_>, launch: usize, fault_ns: f64) -> Nanos {
     let faults = match Runtime::of_parent(forest, launch as u32) {
         Runtime::Node | Runtime::Java => 115.0,
-        // An event loop makes transports, protocols and a thread that waits: 0.8 ms of the CPU
-        // where subprocess needs 0.1 to 0.2.
-        Runtime::Python if is_by_asyncio(forest, launch) => 200.0,
         Runtime::Python | Runtime::Go | Runtime::Emacs => 60.0,
         Runtime::Tcl | Runtime::Raku => 45.0,
         Runtime::Ruby => 35.0,
         _ => 0.0,
     };
     Nanos((faults * fault_ns) as u64)
-}
-
-fn is_by_asyncio(forest: &Forest<'_>, launch: usize) -> bool {
-    let library = forest.frames(forest.launches[launch].script_stack).take_while(is_standard_library);
-    let mut files = library.filter_map(|frame| frame.file);
-    files.any(|file| file.split(|byte| *byte == b'/').any(|part| part == b"asyncio"))
 }
 
 /// Returns when the creation of a child began and ended. If the collector did not see its
