@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Records a small build, and runs every verb on recordings that are changed at random. Argument: the
-# number of changed recordings. The commit determines the changes: each one tries others.
+# number of changed recordings. The commit is the seed, so that each commit tries other changes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -67,9 +67,9 @@ pub(crate) fn rewrite_waits(timelines: &mut Timelines, exits: &[MaybeKnown]) -> 
     Nanos(squares.into_values().map(f64::sqrt).fold(largest, f64::max) as u64)
 }
 
-/// Returns the sums of the squares of waits by thread. Leaves out waits that nothing depended on,
-/// such as those of a virtual machine's watchers: the thread did nothing to another thread until
-/// one of its process woke it.
+/// Returns the sums of the squares of waits by thread. Nothing depended on a wait, such as one of a
+/// virtual machine's watchers, if the thread neither woke nor created another one before a thread
+/// of its process woke it: these waits do not count.
 pub(crate) fn squares_with_effect(
     timelines: &Timelines,
     waits: Vec<(ThreadIndex, SliceRow)>,

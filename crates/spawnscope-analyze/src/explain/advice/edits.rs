@@ -170,7 +170,7 @@ fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
         let call_site = context.callers.call_site_of(*index as usize);
         let file = call_site.filter(|site| site.language == Language::Make).and_then(|site| site.file.as_deref());
         if let (Some(file), Some(exec)) = (file, context.launch(*index).execs.first()) {
-            // With -C, make itself started in another one.
+            // With -C, make itself started in another directory.
             let directory = exec.cwd();
             // make executes a simple command without a shell.
             let words = || exec.arguments().collect::<Vec<_>>().join(&b' ');

@@ -117,7 +117,7 @@ impl Form {
     /// Returns what the new code changes besides the launches, if that is the same for all of it.
     pub(super) const fn limits(&self) -> &'static [&'static str] {
         match self {
-            Form::Pass => &["if one fails, the exit status of xargs or find may be another one"],
+            Form::Pass => &["if one fails, xargs or find may exit with another status"],
             Form::Together => &["the answers must be texts of one line, numbers or null"],
             _ => &[],
         }
