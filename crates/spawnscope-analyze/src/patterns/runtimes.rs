@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use super::shells::{is_in_needless_shell, is_shell, wrapped_child};
+use super::shells::{command_of, is_in_needless_shell, is_shell, wrapped_child};
 use super::words::{contains, rows};
 use crate::model::frames::{Frame, is_standard_library};
 use crate::model::launch::{Launch, base_name, is_version_of};
@@ -119,12 +119,21 @@ pub(crate) fn shell_between(forest: &Forest<'_>, launch: u32) -> Option<u32> {
     let shell = forest.parent(launch as usize)? as u32;
     // Other shells have more children, and are not read.
     wrapped_child(forest, shell).filter(|child| *child == launch)?;
-    let is_only_child = is_in_needless_shell(forest, launch);
-    let is_code = || {
-        let runtime = Runtime::of_launcher(forest, shell);
-        !matches!(runtime, Runtime::Shell | Runtime::Fish | Runtime::Make | Runtime::Native)
-    };
-    (is_only_child && is_code()).then_some(shell)
+    (is_in_needless_shell(forest, launch) && is_for_code(forest, shell)).then_some(shell)
+}
+
+/// Returns the shell that runs a line for code of another language, if the line launches this
+/// program, perhaps with others: `sh -c 'program arguments | sed 1q'`.
+pub(crate) fn shell_of_line(forest: &Forest<'_>, launch: u32) -> Option<u32> {
+    let shell = forest.parent(launch as usize)? as u32;
+    let is_line = forest.launches[shell as usize].execs.first().and_then(command_of).is_some();
+    (is_line && is_for_code(forest, shell)).then_some(shell)
+}
+
+/// Whether code of a language other than the shell, fish and make launched something.
+fn is_for_code(forest: &Forest<'_>, launch: u32) -> bool {
+    let runtime = Runtime::of_launcher(forest, launch);
+    !matches!(runtime, Runtime::Shell | Runtime::Fish | Runtime::Make | Runtime::Native)
 }
 
 /// The Python call that forked. Functions of the standard library have Python frames; built-in

@@ -75,3 +75,19 @@ fn a_loop_of_a_test_runner_is_not_the_users() {
     let found = advice_on_tests("/usr/libexec/bats-core/bats-exec-file");
     assert!(is_silent(&found, "many-per-launch"), "{found:?}");
 }
+
+#[test]
+fn a_program_of_a_line_is_answered_if_the_line_has_no_cure() {
+    let mut serial = Serial::with_command("/usr/bin/python3", &["python3", "x.py"]);
+    for number in 0..COUNT {
+        let package = format!("p{number}");
+        let text = format!("apt-cache policy {package} | sed -n 3p");
+        let shell = &["/bin/sh", "-c", &text];
+        let shell = launch_around(&mut serial, shell, &["/usr/bin/apt-cache", "policy", &package], "x.py", 7);
+        let line = serial.builder.line(Language::Python, "x.py", 7, "");
+        serial.builder.set_call_chain(shell, &[line]);
+    }
+    let title = only(&advices(&serial.finish()), "many-per-launch").finding.title;
+    let expected = "python3 launches apt-cache through a shell 4 times (apt-cache policy), once per item, at x.py:7";
+    assert_eq!(title, expected);
+}

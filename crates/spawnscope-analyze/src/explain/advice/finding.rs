@@ -8,7 +8,7 @@ use crate::explain::advice::phrases::{INPUTS, OR_ALL, forks, launches, name, tim
 use crate::explain::advice::selection::options;
 use crate::explain::advice::tables::{add_limit, recipe};
 use crate::model::launch::Launch;
-use crate::patterns::runtimes::{Runtime, shell_between};
+use crate::patterns::runtimes::{Runtime, shell_of_line};
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
@@ -99,7 +99,7 @@ impl Finding {
         let counts = context.sites.count(&self.launches);
         let [(largest, count), others @ ..] = &counts.largest[..] else { return self };
         // The text of a line that code of another language passes to a shell.
-        let is_text = largest.file.is_none() && shell_between(context.forest(), self.launches[0]).is_some();
+        let is_text = largest.file.is_none() && shell_of_line(context.forest(), self.launches[0]).is_some();
         if others.is_empty() && (is_text || counts.unknown == 0) {
             let only = (!is_text).then(|| format!("call site: {}", name(&largest.label())));
             return self.evidence_lines(only);

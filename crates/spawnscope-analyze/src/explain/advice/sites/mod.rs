@@ -335,7 +335,7 @@ fn is_consequence(context: &RuleContext<'_, '_>, around: &Site<'_>, site: &Site<
     let has_few = site.launches.len() <= 2 * around.launches.len();
     around.launches.len() > 1
         && (is_same_function_of_make(context, around)
-            || has_few && cures::are_lines_of_a_language(context, around) && !has_property(site.program, "library")
+            || has_few && cures::have_cure_of_lines(context, around) && !has_property(site.program, "library")
             || !is_wrapper
                 && foreign_code(context, &site.launches).is_some()
                 && around.repeated(context).0 as f64 >= MAJORITY * around.critical.0 as f64)

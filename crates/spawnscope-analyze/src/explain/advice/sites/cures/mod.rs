@@ -24,7 +24,7 @@ use crate::explain::advice::shared_line::{SharedLine, first_written};
 use crate::explain::advice::tables::case;
 use crate::model::launch::{NOT_FOUND, Outcome};
 use crate::model::phases::Phase;
-use crate::patterns::runtimes::{Runtime, shell_between};
+use crate::patterns::runtimes::{Runtime, shell_between, shell_of_line};
 use crate::patterns::shells::{command_of, is_shell};
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
@@ -120,6 +120,12 @@ pub(super) fn are_lines_of_a_language(context: &RuleContext<'_, '_>, site: &Site
         )
 }
 
+/// Whether a site launches such command lines, and they have a cure as a whole: without a shell, or
+/// in the language. If not, their programs may have some.
+pub(super) fn have_cure_of_lines(context: &RuleContext<'_, '_>, site: &Site<'_>) -> bool {
+    are_lines_of_a_language(context, site) && !of(context, site).is_empty()
+}
+
 /// Returns the command lines of a site's launches, if all are known.
 fn shared_line(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<SharedLine> {
     let mut execs = launches.iter().map(|index| first_written(context, *index));
@@ -145,11 +151,12 @@ fn finding(
     what: &str,
     launches: Vec<u32>,
 ) -> Finding {
-    let has_shell = launches.iter().all(|launch| shell_between(context.forest(), *launch).is_some());
+    let shells: Option<Vec<u32>> = launches.iter().map(|launch| shell_of_line(context.forest(), *launch)).collect();
+    let parent = shells.as_ref().map_or(site.parent, |shells| context.launch(shells[0]).birth_command.name);
     let values = [
-        ("parent", &name(site.parent)[..]),
+        ("parent", &name(parent)[..]),
         ("program", &if site.program.is_empty() { "a missing program".to_owned() } else { name(site.program) }),
-        ("through", if has_shell { " through a shell" } else { "" }),
+        ("through", if shells.is_some() { " through a shell" } else { "" }),
         ("count", &times(launches.len())),
         ("what", what),
         ("place", &place(context, &launches)),
@@ -177,7 +184,7 @@ fn place(context: &RuleContext<'_, '_>, launches: &[u32]) -> String {
 }
 
 fn is_unplaced_line(context: &RuleContext<'_, '_>, launch: u32) -> bool {
-    shell_between(context.forest(), launch).is_some()
+    shell_of_line(context.forest(), launch).is_some()
         && context.sites.call_site_of(launch as usize).is_some_and(|site| site.file.is_none())
 }
 
