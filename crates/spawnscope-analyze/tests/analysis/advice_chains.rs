@@ -46,16 +46,21 @@ fn a_program_that_is_found_at_once_is_not_searched_for() {
     assert!(is_silent(&advice_on_searches(0), "path-search"));
 }
 
-/// Returns the advice on launches that exec several programs in a row, one every 0.6 ms.
+/// Returns the advice on launches that exec several programs in a row, one every 0.6 ms. `@` in a
+/// word is the number of the launch.
 fn advice_on_chains(execs: &[(&str, Option<&str>, &[&str])]) -> AdviceList {
     const STEP: u64 = 600_000;
     let mut serial = Serial::new();
     let spans = Spans { run: STEP * execs.len() as u64, ..Spans::USUAL };
-    for _ in 0..COUNT {
-        let launch = serial.launch(&spans, Some((execs[0].0, execs[0].2)));
+    for launched in 0..COUNT {
+        let numbered = |argv: &[&str]| argv.iter().map(|word| word.replace('@', &launched.to_string())).collect();
+        let first: Vec<String> = numbered(execs[0].2);
+        let first: Vec<&str> = first.iter().map(String::as_str).collect();
+        let launch = serial.launch(&spans, Some((execs[0].0, &first)));
         let mut at = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0;
         for (number, (path, interpreter, argv)) in execs.iter().enumerate() {
             if number > 0 {
+                let argv: Vec<String> = numbered(argv);
                 let argv: Vec<&[u8]> = argv.iter().map(|word| word.as_bytes()).collect();
                 serial.builder.exec_at(launch, path.as_bytes(), &argv, [at + 50_000, at + 300_000, at + STEP]);
                 at += STEP;
@@ -84,6 +89,16 @@ fn shims_are_named_with_the_real_programs_path() {
     assert!(advice.finding.evidence[0].ends_with("python3 -> bash -> pyenv -> python3"), "{advice:?}");
     assert!(advice.finding.fix[0].ends_with("/home/user/.pyenv/versions/3.12/bin/python3"), "{advice:?}");
     assert!(advice.saving[0] > Nanos(COUNT * 1_500_000), "{:?}", advice.saving);
+}
+
+#[test]
+fn the_form_of_a_program_counts_and_not_of_what_it_executes_for_its_work() {
+    let found = advice_on_chains(&[
+        ("/usr/bin/dpkg", None, &["dpkg", "-L", "p@"]),
+        ("/usr/bin/dpkg-query", None, &["dpkg-query", "--listfiles", "--", "p@"]),
+    ]);
+    let advice = only(&found, "many-per-launch");
+    assert_eq!(advice.finding.fix, ["ask once for all items:", "  dpkg -L A B C ..."], "{advice:?}");
 }
 
 #[test]

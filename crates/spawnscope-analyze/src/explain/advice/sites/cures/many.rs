@@ -114,24 +114,29 @@ fn of_files(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
 /// A known program that is asked about one item at a time.
 fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
     let form_of = |index: u32| {
-        // A shell that only executes the program may be before it.
-        let execs = &context.launch(index).execs[..];
-        let ([exec] | [_, exec]) = execs else { return None };
-        let is_one = execs.len() == 1 || needless_shell(context.forest(), index).is_some();
+        // A shell that only executes the program may be before it, and what the program executes
+        // for its work after it.
+        let launch = context.launch(index);
+        let is_plain = launch.execs.iter().all(|exec| command_of(exec).is_none());
+        let is_one = is_plain || needless_shell(context.forest(), index).is_some();
         // A shell can do the work of a filter of short texts itself.
         let is_filter = can_replace(context, index) && writer_of(context.forest(), index).is_some();
-        let form = items_form(context.launch(index).command.name, exec, program_of_reader(context, index));
-        form.filter(|_| is_one && !exec.argv_cut && !is_filter)
+        let reader = program_of_reader(context, index);
+        let mut execs = launch.execs.iter().filter(|exec| is_one && !is_filter && !exec.argv_cut);
+        execs.find_map(|exec| {
+            let command = exec.named().file_name();
+            Some((items_form(command, exec, reader)?, command))
+        })
     };
     let forms = grouped(site.launches.iter().filter_map(|index| Some((form_of(*index)?, *index))));
-    let ((form, subcommand, is_for_reader), all) = forms.into_iter().max_by_key(|(_, all)| all.len())?;
+    let (((form, subcommand, is_for_reader), written), all) = forms.into_iter().max_by_key(|(_, all)| all.len())?;
     if all.len() * 2 < site.launches.len() || !have_own_inputs(context, &all) || have_own_places(context, &all) {
         return None;
     }
     let command = context.launch(all[0]).command.name;
     let which = match subcommand {
         b"" => ", once per item".to_owned(),
-        _ => format!(" ({}), once per item", name(&programs::label(command, subcommand))),
+        _ => format!(" ({}), once per item", name(&programs::label(written, subcommand))),
     };
     let option = batch_option(context, (command, site.parent), subcommand, &all, MAX_BATCH);
     let line = shared_line(context, &all).filter(|line| line.ends_with_operand(has_property(command, "many")));
