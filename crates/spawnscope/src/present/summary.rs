@@ -16,13 +16,15 @@ const LINES_OF_A_FILE: usize = 50;
 /// Maximum rows of the table, except those of programs that the text names.
 const MAX_ROWS: usize = 15;
 /// Rows that the table has in any case. Texts are shortened for them.
-const MIN_ROWS: usize = 4;
+const MIN_ROWS: usize = 3;
 const LABEL_WIDTH: usize = 11;
 const NAME_WIDTH: usize = 8;
 /// Minimum width of a call site, in columns. Without this room, the table has none.
 const MIN_SITE_WIDTH: usize = 8;
 const MIN_COMMAND_WIDTH: usize = 24;
 const MAX_EDITS: usize = 3;
+/// About as many lines has a fix at most if texts are shortened.
+const MAX_SHORT_LINES: usize = 2;
 /// A figure that exceeds another one, of which it seems to be a part, is explained from this share
 /// on.
 const SURPRISING: f64 = 0.02;
@@ -48,20 +50,20 @@ pub(super) struct Detail {
     advice: usize,
     /// Number of pieces of advice that have the lines of their fixes.
     fixes: usize,
-    /// Whether the fixes have the line of the script and the recipe, and all lines that change.
-    has_recipes: bool,
+    /// Whether the fixes also have the finding, the line of the script, and all lines that change.
+    has_findings: bool,
     has_legend: bool,
 }
 
 pub(super) const DETAILS: [Detail; 8] = [
-    Detail { advice: 3, fixes: 3, has_recipes: true, has_legend: true },
-    Detail { advice: 3, fixes: 3, has_recipes: false, has_legend: true },
-    Detail { advice: 3, fixes: 2, has_recipes: false, has_legend: true },
-    Detail { advice: 3, fixes: 1, has_recipes: false, has_legend: true },
-    Detail { advice: 2, fixes: 1, has_recipes: false, has_legend: true },
-    Detail { advice: 1, fixes: 1, has_recipes: false, has_legend: true },
-    Detail { advice: 1, fixes: 1, has_recipes: false, has_legend: false },
-    Detail { advice: 1, fixes: 0, has_recipes: false, has_legend: false },
+    Detail { advice: 3, fixes: 3, has_findings: true, has_legend: true },
+    Detail { advice: 3, fixes: 3, has_findings: false, has_legend: true },
+    Detail { advice: 3, fixes: 2, has_findings: false, has_legend: true },
+    Detail { advice: 3, fixes: 1, has_findings: false, has_legend: true },
+    Detail { advice: 2, fixes: 1, has_findings: false, has_legend: true },
+    Detail { advice: 1, fixes: 1, has_findings: false, has_legend: true },
+    Detail { advice: 1, fixes: 1, has_findings: false, has_legend: false },
+    Detail { advice: 1, fixes: 0, has_findings: false, has_legend: false },
 ];
 
 /// Renders the first screen for a terminal of `height` lines, of which the last is for the prompt;
@@ -97,12 +99,17 @@ fn render_with(report: &Report, detail: Detail, width: usize, lines: usize, file
     let (above, below) = (above.finish(), render_below_table(report, has_verdict, width, file));
     let plain_text = anstream::adapter::strip_str(&above).to_string();
     let named = words_of(&plain_text);
-    let used = above.lines().count() + below.lines().count();
-    let mut page = Page::of_width(width);
+    let room = lines.saturating_sub(above.lines().count() + below.lines().count());
     let legend = if plain_text.contains(verdict::START_UP) { None } else { Some(LEGEND) };
     let legends = detail.has_legend.then_some(legend);
-    print_table(&mut page, report, &named, lines.saturating_sub(used), legends);
-    above + &page.finish() + &below
+    let table = |rows| {
+        let mut page = Page::of_width(width);
+        print_table(&mut page, report, &named, rows, legends);
+        page.finish()
+    };
+    let mut tables = (MIN_ROWS..=MAX_ROWS).rev().map(table);
+    let fitting = tables.find(|table| table.lines().count() <= room);
+    above + &fitting.unwrap_or_else(|| table(MIN_ROWS)) + &below
 }
 
 /// Prints the command, and at the right end the facts about the recording.
@@ -141,7 +148,7 @@ pub(super) fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
         let label = if number == 0 { "Fix first" } else { "Then" };
         print_subject(page, label, &advice::subject(advice), saving, room);
         if number < detail.fixes {
-            print_fix(page, advice, detail.has_recipes);
+            print_fix(page, advice, detail.has_findings);
         }
     }
     if let Some(saving) = together {
@@ -175,32 +182,38 @@ fn print_subject(page: &mut Page, label: &str, subject: &str, saving: &str, room
 }
 
 /// Prints the edits; without any, the finding and what to do.
-fn print_fix(page: &mut Page, advice: &Advice, has_recipe: bool) {
+fn print_fix(page: &mut Page, advice: &Advice, has_finding: bool) {
     let indent = 2 + LABEL_WIDTH;
     let subject = advice::subject(advice);
     // A single edit at the place of the line above has no place of its own.
     let has_places =
         advice.edited.len() > 1 || !advice.edited.iter().all(|edited| subject.contains(&advice::place(edited)));
-    let most = if has_recipe && has_places { MAX_EDITS } else { 1 };
+    let most = if has_finding && has_places { MAX_EDITS } else { 1 };
     let finding = &advice.finding;
     let print_limit = |page: &mut Page, limits: &str| {
-        let clause = limits.split("; ").next().filter(|_| has_recipe);
-        advice::print_limits(page, indent, clause.unwrap_or_default());
+        let clause = limits.split("; ").next().unwrap_or_default();
+        advice::print_limits(page, indent, clause);
     };
     if advice::has_most_lines(advice) && advice::print_changed_lines(page, indent, advice, most) > 0 {
-        print_limit(page, &advice.edit_limits);
+        print_limit(page, if has_finding { &advice.edit_limits } else { "" });
         return;
     }
-    let title = text::escape(finding.title.as_bytes());
-    // The line above has the place.
-    let place = advice::site(&advice.callers).map(|site| format!(", at {site}")).unwrap_or_default();
-    page.sentence(indent, PLAIN, title.strip_suffix(&place).unwrap_or(&title));
-    if has_recipe && !advice.line.is_empty() && !finding.is_fixed_elsewhere {
+    let mut step = first_step(&finding.fix);
+    if has_finding || step.is_empty() {
+        let title = text::escape(finding.title.as_bytes());
+        // The line above has the place.
+        let place = advice::site(&advice.callers).map(|site| format!(", at {site}")).unwrap_or_default();
+        page.sentence(indent, PLAIN, title.strip_suffix(&place).unwrap_or(&title));
+    }
+    if has_finding && !advice.line.is_empty() && !finding.is_fixed_elsewhere {
         page.line([plain(" ".repeat(indent)), styled(QUIET, text::escape(&advice.line))]);
     }
-    let step = first_step(&finding.fix, has_recipe);
     if !step.is_empty() {
-        page.hanging([plain(format!("{:indent$}-> ", ""))], PLAIN, &step);
+        let arrow = format!("{:indent$}-> ", "");
+        if !has_finding {
+            step = text::truncate(&step, MAX_SHORT_LINES * page.width().saturating_sub(arrow.len()));
+        }
+        page.hanging([plain(arrow)], PLAIN, &step);
     }
     // Whether other code may take the place of the user's is in the first clause of the caveat.
     if step.contains("  ->  ") {
@@ -208,17 +221,17 @@ fn print_fix(page: &mut Page, advice: &Advice, has_recipe: bool) {
     }
 }
 
-/// Returns the first sentence of a fix and, with its recipe, what continues it: a line after a
-/// colon, or code after the code that it replaces.
-fn first_step(fix: &[String], has_recipe: bool) -> String {
+/// Returns the first sentence of a fix and what continues it: a line after a colon, or code after
+/// the code that it replaces.
+fn first_step(fix: &[String]) -> String {
     let mut step = String::new();
     for line in fix {
         let text = text::escape(line.trim().as_bytes());
         match step.is_empty() {
             true => step = text,
             // Of a here-document, one line is of no use.
-            false if has_recipe && step.ends_with(':') && !text.contains("<<END") => step = format!("{step} {text}"),
-            false if has_recipe && text.starts_with("->") => step = format!("{step}  {text}"),
+            false if step.ends_with(':') && !text.contains("<<END") => step = format!("{step} {text}"),
+            false if text.starts_with("->") => step = format!("{step}  {text}"),
             false => break,
         }
     }
@@ -256,15 +269,13 @@ fn words_of(text: &str) -> Vec<&str> {
 }
 
 /// Prints the table: the programs without which most is saved, and each program that the text above
-/// names. `legends` are explanations, of which the caller knows one.
-fn print_table(page: &mut Page, report: &Report, named: &[&str], lines: usize, legends: Option<Option<&str>>) {
+/// names. If possible, it has no more than `most` rows. `legends` are explanations, of which the
+/// caller knows one.
+fn print_table(page: &mut Page, report: &Report, named: &[&str], most: usize, legends: Option<Option<&str>>) {
     let labels: Vec<String> = report.groups.iter().map(|group| text::escape(&group.label)).collect();
     let is_named = |index: &usize| named.contains(&labels[*index].as_str());
     let count = (0..labels.len()).filter(is_named).count();
-    // The heading, the empty line before it, the legend, and the number of omitted rows take a line
-    // each.
-    let rows = lines.saturating_sub(3 + usize::from(legends.is_some())).clamp(MIN_ROWS, MAX_ROWS);
-    let mut others = rows.saturating_sub(count);
+    let mut others = most.saturating_sub(count);
     let shown = (0..labels.len()).filter(|index| {
         is_named(index) || {
             let has_room = others > 0;

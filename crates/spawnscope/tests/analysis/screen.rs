@@ -60,6 +60,15 @@ fn a_recipe_has_the_old_code_and_the_new() {
 }
 
 #[test]
+fn shortened_texts_keep_what_to_write() {
+    let found = report_on_many_programs();
+    for height in [Some(20), Some(22), Some(24), Some(30), None] {
+        let above = unwrapped(&screen(&found, 80, height).0);
+        assert_contains(&above, ["-> do the work in the shell: $(dirname \"$p\") -> ${p%/*}"]);
+    }
+}
+
+#[test]
 fn more_lines_show_more_rows() {
     let found = report_on_many_programs();
     let rows = [Some(24), Some(50), None].map(|height| screen(&found, 80, height).1.len());
