@@ -201,6 +201,21 @@ fn files_with_the_same_name_are_distinguished() {
 }
 
 #[test]
+fn a_file_is_named_as_the_command_line_names_it() {
+    let mut builder = Builder::command("/bin/sh", &["sh", "./x.sh"], 1_000_000_000);
+    builder.recording.execs[0].cwd = Some(builder.text(b"/src"));
+    for (number, file) in ["./x.sh", "/src/x.sh", "/src/y.sh"].iter().enumerate() {
+        let launch = builder.launch(ROOT, number as u64 * 2_000_000, &Spans::USUAL, DIRNAME);
+        let line = builder.line(Language::Dash, file, 5, "");
+        builder.set_call_chain(launch, &[line]);
+    }
+    let forest = Forest::build(&builder.recording);
+    let callers = Callers::find(&forest, Detail::Line);
+    let files = [1, 2, 3].map(|index| callers.call_site_of(index).unwrap().file.clone().unwrap());
+    assert_eq!(files, [&b"./x.sh"[..], b"./x.sh", b"/src/y.sh"]);
+}
+
+#[test]
 fn launches_are_grouped_by_line_and_none_is_dropped() {
     let found = report(&unpacking(), GroupBy::Line);
     let counts: u64 = found.groups.iter().map(|group| group.sums.count).sum();

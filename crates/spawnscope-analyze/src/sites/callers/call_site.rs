@@ -4,7 +4,7 @@
 
 use super::count::Helpers;
 use crate::model::frames::{Frame, Frames, is_standard_library};
-use crate::model::launch::{Launch, base_name, is_version_of};
+use crate::model::launch::{Exec, Launch, base_name, is_version_of};
 use crate::model::tree::Forest;
 use crate::patterns::words::Words;
 use spawnscope_data::event::Language;
@@ -99,6 +99,17 @@ impl CallSite {
             text: inline_script.filter(|_| is_inline).and_then(|inline_script| script_line(inline_script, line?)),
             has_namesake: false,
         }
+    }
+
+    /// Returns the call site with the file as the command line of its process names it. Functions
+    /// of dash are found in files with absolute paths.
+    pub(super) fn named_as_in(mut self, exec: Option<&Exec<'_>>) -> CallSite {
+        let Some((exec, directory)) = exec.and_then(|exec| Some((exec, exec.cwd()?))) else { return self };
+        let file = self.file.as_deref().and_then(|file| file.strip_prefix(directory)?.strip_prefix(b"/"));
+        let given = file
+            .and_then(|file| exec.arguments().skip(1).find(|word| word.strip_prefix(b"./").unwrap_or(word) == file));
+        self.file = given.map(without_parents).or(self.file);
+        self
     }
 
     /// Formats the call site: `unpack.sh:14 in relocate()`, `relocate() in unpack.sh`, `spawn() in

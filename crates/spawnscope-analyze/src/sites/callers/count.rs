@@ -81,6 +81,7 @@ impl Callers {
             let chain = (script, launch.native_stack, launch.birth_command.name, inline_script);
             let call_site = *by_chain.entry(chain).or_insert_with(|| {
                 let call_site = CallSite::find(forest, launch, inline_script, detail, helpers)?;
+                let call_site = call_site.named_as_in(forest.launcher(index));
                 Some(*known.entry(call_site).or_insert_with_key(|call_site| {
                     callers.call_sites.push(call_site.clone());
                     callers.call_sites.len() as u32 - 1
