@@ -83,6 +83,16 @@ fn a_line_that_moved_is_the_same_launch() {
     assert_eq!(lines, [Some(6), Some(16)]);
 }
 
+#[test]
+fn a_line_that_moved_onto_another_line_is_the_same_launch() {
+    let [before, after] = [[5, 5, 7], [7, 7, 9]].map(|lines| script(100_000_000, &launches_at_lines(0, &lines)));
+    assert_eq!(changed(&diff(&[&before], &[&after])), []);
+    // Of two lines, one is left: that which has not moved.
+    let [before, after] = [[5, 7], [7, 7]].map(|lines| script(100_000_000, &launches_at_lines(0, &lines)));
+    let kinds = changed(&diff(&[&before], &[&after])).into_iter().map(|(kind, ..)| kind).collect::<Vec<_>>();
+    assert_eq!(kinds, [ChangeKind::Removed, ChangeKind::Changed]);
+}
+
 fn inline_script(text: &str, launches: u64) -> Recording {
     let mut builder = Builder::command("/bin/bash", &["bash", "-c", text], 100_000_000);
     for number in 0..launches {

@@ -1,11 +1,9 @@
 //! Finds, for each group of launches in the older recordings, the group in the newer recordings
-//! that does the same. Groups are matched by the whole key first. The remaining groups are matched
-//! by arguments and file, since edits move lines; then by line, since edits change arguments; last
-//! by file, for loops that were rewritten. Finally, groups that launch one program from one line
-//! are folded into one group.
+//! that does the same. Groups are matched by arguments and file first, since edits move lines; the
+//! remaining ones by line, since edits change arguments; last by file, for loops that were
+//! rewritten. Finally, groups that launch one program from one line are folded into one group.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::hash::Hash;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compare::diff::Grouping;
 use crate::compare::diff::run::{Key, Run, ScriptLine};
@@ -40,10 +38,7 @@ fn sum_of<'r>(mut sums: impl Iterator<Item = &'r Summary>) -> Option<Summary> {
 pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run], grouping: Grouping) -> Vec<Pair<'r>> {
     let runs = [before, after];
     let [older, newer] = runs.map(|runs| runs.iter().flat_map(|run| run.launches.keys()).collect::<BTreeSet<&Key>>());
-    let mut matched: Vec<[Vec<&Key>; 2]> = older.intersection(&newer).map(|key| [vec![*key], vec![*key]]).collect();
-    let mut unmatched: [Vec<&Key>; 2] =
-        [older.difference(&newer).copied().collect(), newer.difference(&older).copied().collect()];
-    match_moved_lines(&mut unmatched, &mut matched);
+    let (mut matched, mut unmatched) = match_in_file([older, newer]);
     match_by_position(&mut unmatched, &mut matched, |key| {
         let script_line = key.script_line.as_ref()?;
         Some((script_line.file.as_slice(), script_line.line))
@@ -80,27 +75,33 @@ fn folded(matched: Vec<[Vec<&Key>; 2]>) -> Vec<[Vec<&Key>; 2]> {
     folded
 }
 
-/// Matches groups with the same program and arguments in the same file, whose line may have moved.
-/// Matches them in the order of their keys.
-fn match_moved_lines<'r>(unmatched: &mut [Vec<&'r Key>; 2], matched: &mut Vec<[Vec<&'r Key>; 2]>) {
-    let mut newer: HashMap<_, VecDeque<&Key>> = HashMap::new();
-    for key in &unmatched[1] {
-        newer.entry(without_line(key)).or_default().push_back(key);
+/// Matches groups with the same program and arguments in the same file. If there are as many on
+/// both sides, all lines may have moved: they are matched in order. Otherwise, those whose line is
+/// the same come first. Returns also the groups that remain.
+fn match_in_file<'r>(sides: [BTreeSet<&'r Key>; 2]) -> (Vec<[Vec<&'r Key>; 2]>, [Vec<&'r Key>; 2]) {
+    let mut alike: BTreeMap<_, [Vec<&Key>; 2]> = BTreeMap::new();
+    for (side, keys) in sides.into_iter().enumerate() {
+        keys.into_iter().for_each(|key| alike.entry(without_line(key)).or_default()[side].push(key));
     }
-    let mut taken: BTreeSet<&Key> = BTreeSet::new();
-    unmatched[0].retain(|key| match newer.get_mut(&without_line(key)).and_then(VecDeque::pop_front) {
-        Some(other) => {
-            taken.insert(other);
-            matched.push([vec![*key], vec![other]]);
-            false
+    let (mut matched, mut unmatched) = (Vec::new(), [Vec::new(), Vec::new()]);
+    for [mut before, mut after] in alike.into_values() {
+        let mut pair = |older: &'r Key, newer: &'r Key| matched.push([vec![older], vec![newer]]);
+        if before.len() != after.len() {
+            let same: BTreeSet<&Key> = before.iter().copied().filter(|key| after.binary_search(key).is_ok()).collect();
+            before.retain(|key| !same.contains(key));
+            after.retain(|key| !same.contains(key));
+            same.into_iter().for_each(|key| pair(key, key));
         }
-        None => true,
-    });
-    unmatched[1].retain(|key| !taken.contains(key));
+        let common = before.len().min(after.len());
+        before.iter().zip(&after).for_each(|(older, newer)| pair(older, newer));
+        unmatched[0].extend(before.drain(common..));
+        unmatched[1].extend(after.drain(common..));
+    }
+    (matched, unmatched)
 }
 
 /// Returns what stays the same in the key of a group whose line moved.
-fn without_line(key: &Key) -> impl Eq + Hash {
+fn without_line(key: &Key) -> impl Ord {
     let file = key.script_line.as_ref().map(|script_line| &script_line.file);
     (&key.command, &key.arguments, file, &key.parent)
 }
