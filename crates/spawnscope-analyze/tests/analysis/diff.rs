@@ -93,6 +93,31 @@ fn a_line_that_moved_onto_another_line_is_the_same_launch() {
     assert_eq!(kinds, [ChangeKind::Removed, ChangeKind::Changed]);
 }
 
+/// Builds a recording of this script, which launches dirname at some lines and sources a library.
+fn named_script(name: &str, lines: &[u32]) -> Run {
+    let mut builder = Builder::command(&format!("/srv/{name}"), &["bash", name], 100_000_000);
+    for (start, line) in (1_000_000..).step_by(2_000_000).zip(lines.iter().chain(&[3])) {
+        let launch = builder.launch(ROOT, start, &Spans::USUAL, DIRNAME);
+        let file = if *line == 3 { "/srv/lib.sh" } else { &format!("/srv/{name}") };
+        let line = builder.line(Language::Bash, file, *line, "");
+        builder.set_call_chain(launch, &[line]);
+    }
+    run(&builder.recording)
+}
+
+#[test]
+fn lines_of_a_renamed_script_are_compared() {
+    let [before, after] = [named_script("slow.sh", &[5, 5, 6]), named_script("fast.sh", &[9])];
+    let found = compare(&[before], &[after], Grouping::Lines);
+    let known = found.rows.iter().filter_map(|row| Some((row.kind, row.line()?.label())));
+    let expected = [
+        (ChangeKind::Changed, b"fast.sh:9".to_vec()),
+        (ChangeKind::Removed, b"slow.sh:6".to_vec()),
+        (ChangeKind::Same, b"lib.sh:3".to_vec()),
+    ];
+    assert_eq!(known.collect::<Vec<_>>(), expected, "{found:?}");
+}
+
 fn inline_script(text: &str, launches: u64) -> Recording {
     let mut builder = Builder::command("/bin/bash", &["bash", "-c", text], 100_000_000);
     for number in 0..launches {

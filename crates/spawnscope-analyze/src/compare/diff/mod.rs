@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 pub use change::{Count, CountChange, TimeChange, Times};
 use matching::{Pair, pairs};
 pub use run::{Key, Run, ScriptLine};
+use run::{renamed_file, with_renamed_file};
 use spawnscope_data::event::{Constant, Nanos};
 use spawnscope_data::statistics::{Resamples, median, significant};
 
@@ -36,6 +37,9 @@ pub struct Diff {
     /// Number of lost events before and after. If it is not zero, counts are lower limits.
     pub lost: [u64; 2],
     pub conditions: Vec<Condition>,
+    /// A script whose lines are compared with those of another one, because it has another name in
+    /// the newer recordings.
+    pub renamed: Option<[Vec<u8>; 2]>,
     pub wall: TimeChange,
     pub launches: CountChange,
     pub forks_without_exec: CountChange,
@@ -118,7 +122,14 @@ pub fn compare(before: &[Run], after: &[Run], grouping: Grouping) -> Diff {
     let [walls_before, walls_after] = sides.map(walls);
     let wall = TimeChange::of(&resamples, &walls_before, &walls_after);
     let sums = sides.map(|runs| runs.iter().map(|run| Some(run.all.clone())).collect::<Vec<_>>());
-    let mut rows: Vec<Row> = pairs(before, after, grouping).iter().map(|pair| row(pair, &resamples)).collect();
+    let renamed = renamed_file(before, after);
+    let same_names = renamed.as_ref().map(|names| before.iter().map(|run| with_renamed_file(run, names)).collect());
+    let same_names: &[Run] = same_names.as_ref().map_or(before, |runs: &Vec<Run>| runs);
+    let mut rows: Vec<Row> = pairs(same_names, after, grouping).iter().map(|pair| row(pair, &resamples)).collect();
+    if let Some([old, new]) = &renamed {
+        let lines = rows.iter_mut().filter_map(|row| row.line_before.as_mut());
+        lines.filter(|line| line.file == *new).for_each(|line| line.file.clone_from(old));
+    }
     mark_noise(rows.iter_mut().map(|row| &mut row.times.critical), &wall);
     rows.iter_mut().for_each(|row| row.kind = kind(row, wall.before));
     rows.sort_by_cached_key(rank);
@@ -127,6 +138,7 @@ pub fn compare(before: &[Run], after: &[Run], grouping: Grouping) -> Diff {
         commands: sides.map(|runs| runs.first().map(|run| run.command.clone()).unwrap_or_default()),
         lost: sides.map(|runs| runs.iter().fold(0, |sum: u64, run| sum.saturating_add(run.lost))),
         conditions: differing_conditions(before, after),
+        renamed,
         wall,
         launches: counts(&sums, |sums| sums.count),
         forks_without_exec: counts(&sums, |sums| sums.forks_without_exec),

@@ -1,10 +1,10 @@
 //! One recording, reduced to what a comparison needs: sums over its launches, by keys that are the
 //! same in another run of the command.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::compare::diff::normalise;
-use crate::model::launch::{Launch, base_name, path_below};
+use crate::model::launch::{Command, Launch, base_name, path_below};
 use crate::model::tree::Forest;
 use crate::path::critical_path::CriticalPath;
 use crate::path::groups::THE_RECORDER;
@@ -132,6 +132,39 @@ impl Run {
             launches,
         }
     }
+}
+
+/// Returns the file of the older recordings that has another name in the newer ones, with that
+/// name: the only file on each side that the other side lacks.
+pub(super) fn renamed_file(before: &[Run], after: &[Run]) -> Option<[Vec<u8>; 2]> {
+    let files = |runs: &[Run]| {
+        let lines = runs.iter().flat_map(|run| run.launches.keys()).filter_map(|key| key.script_line.as_ref());
+        lines.filter(|line| line.path.0.is_some()).map(|line| line.file.clone()).collect::<BTreeSet<Vec<u8>>>()
+    };
+    let [older, newer] = [before, after].map(files);
+    let mut only = [older.difference(&newer), newer.difference(&older)];
+    let found = only.each_mut().map(|files| files.next().cloned());
+    let [Some(old), Some(new)] = found else { return None };
+    only.iter_mut().all(|files| files.next().is_none()).then_some([old, new])
+}
+
+/// Returns a run with another name for a file, which may also be the name of a program.
+pub(super) fn with_renamed_file(run: &Run, [old, new]: &[Vec<u8>; 2]) -> Run {
+    let mut run = run.clone();
+    let [old_name, new_name] = [old, new].map(|file| base_name(file));
+    for (mut key, summary) in std::mem::take(&mut run.launches) {
+        if let Some(line) = key.script_line.as_mut().filter(|line| line.file == *old) {
+            line.file.clone_from(new);
+        }
+        for name in [&mut key.command, &mut key.parent] {
+            let is_fork = name.starts_with(b"(");
+            if name.strip_prefix(b"(").and_then(|name| name.strip_suffix(b")")).unwrap_or(name) == old_name {
+                *name = Command { name: new_name, forked: is_fork }.label();
+            }
+        }
+        run.launches.entry(key).or_default().merge(&summary);
+    }
+    run
 }
 
 fn key(launch: &Launch<'_>, call_site: Option<&CallSite>, directory: Option<&[u8]>) -> Key {

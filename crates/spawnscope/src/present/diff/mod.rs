@@ -87,6 +87,9 @@ fn warnings(diff: &Diff) -> Vec<String> {
             [0, 1].map(|side| text::command_line(diff.commands[side].iter().map(Vec::as_slice), Some(60)));
         warnings.push(format!("The commands differ: {before} and {after}."));
     }
+    if let Some([before, after]) = diff.renamed.as_ref().map(|names| names.each_ref().map(|name| text::escape(name))) {
+        warnings.push(format!("Lines of {before} are compared with lines of {after}."));
+    }
     warnings
 }
 
