@@ -116,24 +116,21 @@ impl Runtime {
 /// Returns the shell that code of another language started only to launch this program: `sh -c
 /// 'program arguments'`.
 pub(crate) fn shell_between(forest: &Forest<'_>, launch: u32) -> Option<u32> {
-    let shell = forest.parent(launch as usize)? as u32;
+    let shell = shell_of_line(forest, launch)?;
+    let is_code = Runtime::of_launcher(forest, shell) != Runtime::Native;
     // Other shells have more children, and are not read.
-    wrapped_child(forest, shell).filter(|child| *child == launch)?;
-    (is_in_needless_shell(forest, launch) && is_for_code(forest, shell)).then_some(shell)
+    (is_code && wrapped_child(forest, shell) == Some(launch) && is_in_needless_shell(forest, launch)).then_some(shell)
 }
 
-/// Returns the shell that runs a line for code of another language, if the line launches this
-/// program, perhaps with others: `sh -c 'program arguments | sed 1q'`.
+/// Returns the shell that runs a line for another program, if the line launches this program,
+/// perhaps with others: `sh -c 'program arguments | sed 1q'`.
 pub(crate) fn shell_of_line(forest: &Forest<'_>, launch: u32) -> Option<u32> {
     let shell = forest.parent(launch as usize)? as u32;
-    let is_line = forest.launches[shell as usize].execs.first().and_then(command_of).is_some();
-    (is_line && is_for_code(forest, shell)).then_some(shell)
-}
-
-/// Whether code of a language other than the shell, fish and make launched something.
-fn is_for_code(forest: &Forest<'_>, launch: u32) -> bool {
-    let runtime = Runtime::of_launcher(forest, launch);
-    !matches!(runtime, Runtime::Shell | Runtime::Fish | Runtime::Make | Runtime::Native)
+    forest.parent(shell as usize)?;
+    let text = forest.launches[shell as usize].execs.first().and_then(command_of)?;
+    let has_line = !text.trim_ascii_end().contains(&b'\n');
+    let is_code = || !matches!(Runtime::of_launcher(forest, shell), Runtime::Shell | Runtime::Fish | Runtime::Make);
+    (has_line && is_code()).then_some(shell)
 }
 
 /// The Python call that forked. Functions of the standard library have Python frames; built-in

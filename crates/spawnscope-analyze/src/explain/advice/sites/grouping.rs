@@ -14,7 +14,7 @@ use crate::patterns::calls::Call;
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::programs::{has_property, place_of, subcommand_of, version_has_property};
 use crate::patterns::queries::{Answer, answer_of, question_of};
-use crate::patterns::runtimes::{Runtime, shell_between};
+use crate::patterns::runtimes::{Runtime, shell_between, shell_of_line};
 use crate::patterns::shells::{command_of, is_shell, wrapped_child};
 use crate::predict::dependence::DEPENDENT_SHARE;
 use crate::sites::callers::CallSite;
@@ -222,7 +222,10 @@ fn parts(context: &RuleContext<'_, '_>, launches: Vec<u32>, critical_of: &impl F
     let mut by_place: BTreeMap<Place<'_, '_>, Vec<u32>> = BTreeMap::new();
     let script_of = remembered(|exec| Call::of(exec).map(|call| call.name));
     for index in launches {
-        let line = context.sites.call_site_of(index as usize).filter(|_| !is_line_of_recipe(context, index));
+        // The text of a line that another program gives to a shell is no place.
+        let is_text = |line: &CallSite| line.file.is_none() && shell_of_line(context.forest(), index).is_some();
+        let line = context.sites.call_site_of(index as usize);
+        let line = line.filter(|line| !is_text(line) && !is_line_of_recipe(context, index));
         let exec = context.launch(index).execs.last();
         let subcommand = exec.filter(|_| line.is_none()).and_then(subcommand_of);
         let script = exec.and_then(&script_of);

@@ -123,7 +123,7 @@ pub(super) fn are_lines_of_a_language(context: &RuleContext<'_, '_>, site: &Site
 /// Whether a site launches such command lines, and they have a cure as a whole: without a shell, or
 /// in the language. If not, their programs may have some.
 pub(super) fn have_cure_of_lines(context: &RuleContext<'_, '_>, site: &Site<'_>) -> bool {
-    are_lines_of_a_language(context, site) && !of(context, site).is_empty()
+    are_lines_of_a_language(context, site) && of(context, site).iter().any(|cure| cure.rule != PARALLEL)
 }
 
 /// Returns the command lines of a site's launches, if all are known.
