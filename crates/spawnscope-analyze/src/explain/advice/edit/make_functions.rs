@@ -35,6 +35,8 @@ struct Function {
 
 enum ExactFor {
     AnyWord,
+    /// A command without words.
+    Nothing,
     /// A path with a name, and without superfluous slashes.
     Path,
     /// A text in which this occurs that often, and neither at its beginning nor twice in a row.
@@ -47,12 +49,12 @@ impl Function {
         let words: Vec<&str> = command.split_ascii_whitespace().collect();
         let word = words.get(1).copied().unwrap_or_default();
         let is_plain = words.len() == self.words
-            && !word.is_empty()
+            && word.is_empty() == matches!(self.exact_for, ExactFor::Nothing)
             && !word.contains(['%', '*', '?', '[', '~', '$'])
             && !word.starts_with('-');
         is_plain
             && match &self.exact_for {
-                ExactFor::AnyWord => true,
+                ExactFor::AnyWord | ExactFor::Nothing => true,
                 ExactFor::Path => {
                     let file = word.rsplit('/').next().unwrap_or_default();
                     let is_root = word.starts_with('/') && word.matches('/').count() == 1;
@@ -105,6 +107,8 @@ fn function(written: &[String]) -> Option<Function> {
         |word: &str| word.starts_with('$') || word.contains("$(") || word.contains("${") || word.contains("$@");
     let of = |text: String, exact_for| Some(Function { text, words: words.len(), exact_for });
     match words[..] {
+        // make executes this one without a shell, whose builtin would print $PWD.
+        ["pwd"] => of("$(CURDIR)".to_owned(), ExactFor::Nothing),
         ["basename", path] if is_expanded(path) => of(format!("$(notdir {path})"), ExactFor::Path),
         ["basename", path, suffix] if is_expanded(path) && is_plain(suffix) => {
             of(format!("$(patsubst %{suffix},%,$(notdir {path}))"), ExactFor::Path)
@@ -187,7 +191,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("Makefile"), makefile).unwrap();
         let output = std::process::Command::new("make").arg("-s").current_dir(directory.path()).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
+        let own = directory.path().canonicalize().unwrap();
+        String::from_utf8(output.stdout).unwrap().replace(own.to_str().unwrap(), "HERE")
     }
 
     #[test]
@@ -198,6 +203,7 @@ mod tests {
             ("basename $(F) .c", "b.h", "$(patsubst %.c,%,$(notdir $(F)))"),
             ("dirname $(F)", "a/b.c", "$(patsubst %/,%,$(dir $(F)))"),
             ("dirname $(F)", "b.c", "$(patsubst %/,%,$(dir $(F)))"),
+            ("pwd", "a", "$(CURDIR)"),
             ("echo $(F) | sed 's/\\.c$$/.o/'", "a/b.c", "$(patsubst %.c,%.o,$(F))"),
             ("echo $(F) | sed 's,^,x_,'", "a", "$(addprefix x_,$(F))"),
             ("echo $(F) | sed s/a/b/g", "aca", "$(subst a,b,$(F))"),

@@ -5,10 +5,14 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::{Result, Splice, inserted, limited, line_end, make_functions, refuse, refuse_for, refuse_if, splice};
+use super::{
+    Result, Splice, inserted, limited, line_end, make_functions, or_refuse, refuse, refuse_for, refuse_if, splice,
+};
 use crate::explain::advice::phrases::{EVALUATED_LIMIT, name};
 use crate::patterns::words::{Words, fits};
 
+/// Calls of functions within functions are followed this deep.
+const MAX_FUNCTIONS: usize = 8;
 const FUNCTIONS: Words = Words(
     "abspath addprefix addsuffix basename call dir filter filter-out findstring firstword foreach if join lastword notdir or patsubst realpath
      shell sort strip subst",
@@ -58,13 +62,21 @@ impl MakeRewrite {
         let all = definitions(text);
         let mut refusal = None;
         for definition in all.iter().filter(|each| matches!(each.operator, b"=" | b"?=")) {
-            let commands = self.commands.difference(&replaced).filter(|command| definition.evaluates(command, &all));
-            let texts: Vec<&[u8]> = commands.map(Vec::as_slice).chain([definition.value]).collect();
-            if texts.len() == 1 {
+            let evaluated = |each: &Definition<'_>| {
+                self.commands.difference(&replaced).filter(|command| each.evaluates(command, &all)).collect::<Vec<_>>()
+            };
+            if evaluated(definition).is_empty() {
                 continue;
             }
-            let checked = self.check_commands(definition, &all).and_then(|()| check(text, &all, definition));
-            match checked.and_then(|()| check_files(text, &name(definition.name), &texts)) {
+            // What is added to it is then evaluated where it is added, too.
+            let is_part = |each: &&Definition<'_>| each.start == definition.start || definition.is_extended_by(each);
+            let checked = all.iter().filter(is_part).try_for_each(|each| {
+                self.check_commands(each, &all)?;
+                check(text, &all, each)?;
+                let texts = evaluated(each).into_iter().map(Vec::as_slice).chain([each.value]);
+                check_files(text, &name(each.name), &texts.collect::<Vec<_>>())
+            });
+            match checked.and_then(|()| check_extensions(text, &all, definition)) {
                 Ok(()) => splices.extend(limited(splices_of(definition), &[EVALUATED_LIMIT])),
                 Err(other) => refusal = Some(other),
             }
@@ -170,13 +182,29 @@ impl<'t> Definition<'t> {
         self.codes(all).iter().any(|code| can_be(code, command))
     }
 
+    /// Whether another definition adds to this one: `NAME += value`.
+    fn is_extended_by(&self, other: &Definition<'_>) -> bool {
+        other.name == self.name && other.operator == b"+=" && other.start > self.start
+    }
+
     /// Returns the commands of each `$(shell COMMAND)` in the value and in the functions that it
     /// calls.
     fn codes(&self, all: &[Definition<'t>]) -> Vec<&'t [u8]> {
-        let called = called_in(self.value).filter_map(|function| all.iter().find(|each| each.name == function));
-        let called = called.flat_map(|function| shell_calls(function.value));
-        shell_calls(self.value).chain(called).map(|(_, code)| code).collect()
+        let all = functions(self.value, all, usize::MAX, MAX_FUNCTIONS).unwrap_or_default();
+        [&[self.value], &all[..]].concat().into_iter().flat_map(shell_calls).map(|(_, code)| code).collect()
     }
+}
+
+/// Returns the values of the functions that a value calls, and of those that they call. `None` if
+/// one of them is not defined before a position.
+fn functions<'t>(value: &'t [u8], all: &[Definition<'t>], before: usize, depth: usize) -> Option<Vec<&'t [u8]>> {
+    let mut found = Vec::new();
+    for called in called_in(value) {
+        let function = all.iter().find(|each| each.name == called && each.start < before)?;
+        found.push(function.value);
+        found.extend(functions(function.value, all, before, depth.checked_sub(1)?)?);
+    }
+    Some(found)
 }
 
 /// Returns the functions that a value calls: `$(call NAME,ARGUMENT)`.
@@ -273,16 +301,12 @@ fn plain(text: &[u8]) -> Vec<u8> {
 /// Checks that the value is the same when it is evaluated where it is defined.
 fn check(makefile: &[u8], all: &[Definition<'_>], definition: &Definition<'_>) -> Result<()> {
     let own = name(definition.name);
-    let mut functions = Vec::new();
-    for called in called_in(definition.value) {
-        let function = all.iter().find(|each| each.name == called && each.start < definition.start);
-        let value =
-            function.filter(|function| called_in(function.value).next().is_none()).map(|function| function.value);
-        functions.extend(expansions(value.unwrap_or(b"$(eval)")));
-    }
+    let called = functions(definition.value, all, definition.start, MAX_FUNCTIONS);
+    let called = or_refuse(called, format!("`{own}` calls a function that is not defined before it"))?;
     // The parameters of a function are in its calls.
-    functions.retain(|each| !each.name.iter().all(u8::is_ascii_digit) || each.name.is_empty());
-    for Expansion { open, name: used, .. } in expansions(definition.value).chain(functions) {
+    let of_functions = called.into_iter().flat_map(expansions);
+    let of_functions = of_functions.filter(|each| !each.name.iter().all(u8::is_ascii_digit) || each.name.is_empty());
+    for Expansion { open, name: used, .. } in expansions(definition.value).chain(of_functions) {
         let is_of_place = !matches!(open, b'(' | b'{') || used == b"eval";
         // The parameters of functions are numbers.
         let is_parameter = used.iter().all(u8::is_ascii_digit);
@@ -296,8 +320,18 @@ fn check(makefile: &[u8], all: &[Definition<'_>], definition: &Definition<'_>) -
         let may_be_included = !is_defined && has_include_after(makefile, definition.end) && !FUNCTIONS.contains(used);
         refuse_if(is_later || may_be_included, format!("`{own}` uses `{}`, which may be set later", name(used)))?;
     }
-    let is_extended = all.iter().any(|other| other.name == definition.name && other.operator == b"+=");
-    refuse_if(is_extended, format!("`{own}` is extended elsewhere"))
+    Ok(())
+}
+
+/// Checks that all that is added to a variable is evaluated where it is added, and nowhere else.
+fn check_extensions(makefile: &[u8], all: &[Definition<'_>], definition: &Definition<'_>) -> Result<()> {
+    let own = definition.name;
+    let is_extended = all.iter().any(|each| definition.is_extended_by(each));
+    let is_unclear = definition.operator == b"?=" || has_include_after(makefile, definition.end);
+    refuse_if(
+        is_extended && is_unclear || is_set_for_a_target(makefile, own),
+        format!("`{}` is extended elsewhere", name(own)),
+    )
 }
 
 /// Checks that nothing changes the files that a value and its commands name.
@@ -362,125 +396,4 @@ fn recipe_of(line: &[u8]) -> Option<&[u8]> {
 fn has_include_after(makefile: &[u8], at: usize) -> bool {
     let mut lines = makefile[at.min(makefile.len())..].split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_start);
     lines.any(|line| [&b"include "[..], b"-include ", b"sinclude "].iter().any(|word| line.starts_with(word)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::explain::advice::edit::spliced;
-
-    fn edited(command: &str, makefile: &str) -> Option<String> {
-        let rewrite = MakeRewrite { commands: [command.as_bytes().to_vec()].into(), ..MakeRewrite::default() };
-        let splices = rewrite.splices(makefile.as_bytes()).ok()?;
-        String::from_utf8(spliced(makefile.as_bytes(), &splices)).ok()
-    }
-
-    /// make itself must expand both makefiles to the same text.
-    #[test]
-    fn a_loop_of_functions_is_expanded_once() {
-        let of = |makefile: &str| {
-            let commands = ["cat a1", "cat b1"].map(|command| command.as_bytes().to_vec()).into();
-            let splices = MakeRewrite { commands, ..MakeRewrite::default() }.splices(makefile.as_bytes());
-            splices.map(|splices| String::from_utf8(spliced(makefile.as_bytes(), &splices)).unwrap())
-        };
-        let looped = "M = a1 b1\nV = $(foreach m,$(M),$(shell cat $(m)))\nall: ; @echo $(V) $(V)\n";
-        let edited = of(looped).unwrap();
-        assert_eq!(edited, looped.replace("V =", "V :="));
-        let run = |makefile: &str| {
-            let directory = tempfile::tempdir().unwrap();
-            let write = |file: &str, text: &str| std::fs::write(directory.path().join(file), text).unwrap();
-            [("a1", "1\n"), ("b1", "2 3\n"), ("Makefile", makefile)].iter().for_each(|(file, text)| write(file, text));
-            let mut make = std::process::Command::new("make");
-            make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
-            make.current_dir(directory.path()).output().unwrap().stdout
-        };
-        assert_eq!(String::from_utf8(run(&edited)).unwrap(), "1 2 3 1 2 3\n");
-        assert_eq!(run(&edited), run(looped));
-        let two = "V = a $(shell cat a1)-$(shell cat b1)\nall: ; @echo $(V) $(V)\n";
-        assert_eq!(of(two).unwrap(), two.replace("V =", "V :="));
-        assert_eq!(run(&of(two).unwrap()), run(two));
-        for refused in [
-            looped.replace("all:", "M = b1\nall:"),
-            looped.replace("all:", "a1: ; touch $@\nall:"),
-            looped.replace("all:", "all: M = b1\nall:"),
-            format!("m = b\n{looped}").replace(")))", "))) $(m)\nm = a"),
-            looped.replace("$(foreach m,$(M),$(shell cat $(m)))", "$(shell cat $(M))"),
-        ] {
-            assert!(of(&refused).is_err(), "{refused}");
-        }
-    }
-
-    /// make itself must expand both makefiles to the same text.
-    #[test]
-    fn an_included_makefile_and_a_function_are_evaluated_once() {
-        let directory = tempfile::tempdir().unwrap();
-        let write = |file: &str, text: &[u8]| std::fs::write(directory.path().join(file), text).unwrap();
-        let run = || {
-            let mut make = std::process::Command::new("make");
-            make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
-            String::from_utf8(make.current_dir(directory.path()).output().unwrap().stdout).unwrap()
-        };
-        let main = "X = 1\ninclude flags.mk\nall: ; @echo $(FLAGS) $(FLAGS) $(V)\n";
-        let flags = "opt = $(shell if test $(1) = a; then echo $(1); else echo $(2); fi)\nFLAGS = -O $(call opt,a,) $(call opt,b,-c)\nV = $(shell cat V)\n";
-        [("V", "2\n"), ("Makefile", main), ("flags.mk", flags)]
-            .iter()
-            .for_each(|(file, text)| write(file, text.as_bytes()));
-        let before = run();
-        assert_eq!(before, "-O a -c -O a -c 2\n");
-        let of = |main: &str, flags: &str| {
-            let test = |a: &str, b: &str| format!("if test {a} = a; then echo {a}; else echo {b}; fi");
-            let commands = [test("a", ""), test("b", "-c"), "cat V".to_owned()].map(String::into_bytes).into();
-            let all = MakeRewrite { commands, ..MakeRewrite::default() }.included(main.as_bytes());
-            let (file, rewrite) = all.into_iter().next()?;
-            assert_eq!(file, b"flags.mk");
-            Some(String::from_utf8(spliced(flags.as_bytes(), &rewrite.splices(flags.as_bytes()).ok()?)).unwrap())
-        };
-        let edited = of(main, flags).unwrap();
-        assert_eq!(edited, flags.replace("FLAGS =", "FLAGS :=").replace("V =", "V :="));
-        write("flags.mk", edited.as_bytes());
-        assert_eq!(run(), before);
-        let of_flags = flags.replace("V = $(shell cat V)\n", "");
-        for (main, flags) in [
-            (main.replace("include ", "-include "), flags.to_owned()),
-            (main.replace("all:", "FLAGS += -g\nall:"), of_flags.clone()),
-            (main.to_owned(), of_flags.replace("b,-c", "$@,-c")),
-            (main.to_owned(), of_flags.replace("b,-c", "b,$(LATER)") + "LATER = x\n"),
-            (main.replace("all:", "LATER = x\nall:"), of_flags.replace("echo $(2)", "echo $(LATER)")),
-        ] {
-            assert_eq!(of(&main, &flags), None, "{main}{flags}");
-        }
-    }
-
-    #[test]
-    fn variables_are_defined_once() {
-        for (makefile, expected) in [
-            ("V = $(shell cat VERSION)\nall:\n\techo $(V)", Some("V := $(shell cat VERSION)\nall:\n\techo $(V)")),
-            ("V=$(shell cat VERSION)", Some("V:=$(shell cat VERSION)")),
-            ("export V = x-$(shell cat VERSION)-y", Some("export V := x-$(shell cat VERSION)-y")),
-            ("V = ${shell cat 'VERSION'}", Some("V := ${shell cat 'VERSION'}")),
-            ("V = $(shell cat \\\n  VERSION)", Some("V := $(shell cat \\\n  VERSION)")),
-            (
-                "V = $(shell cat VERSION)\nW = $(shell cat VERSION)",
-                Some("V := $(shell cat VERSION)\nW := $(shell cat VERSION)"),
-            ),
-            ("F = VERSION\nV = $(shell cat $(F))", Some("F = VERSION\nV := $(shell cat $(F))")),
-            ("V ?= $(shell cat VERSION)\n", Some("ifeq ($(origin V),undefined)\nV := $(shell cat VERSION)\nendif\n")),
-            ("V = $(shell cat $(F))\nF = VERSION", None),
-            ("V = $(shell cat $(F))\ninclude config.mk", None),
-            ("V = $(shell cat $@)", None),
-            ("V = $(shell cat $(1))", None),
-            ("V := $(shell cat VERSION)", None),
-            ("V = $(shell cat VERSION)\nV += x", None),
-            ("V = $(shell cat VERSION)\nVERSION:\n\ttouch VERSION", None),
-            ("V = $(shell cat VERSION)\nt:\n\techo 2 >VERSION", None),
-            ("V = $(shell cat VERSION)\nt: ; echo 2 > VERSION", None),
-            ("V = $(shell cat $(F))\nt: F = VERSION", None),
-            ("define V =\nV = $(shell cat VERSION)\nendef", None),
-            ("\tV = $(shell cat VERSION)", None),
-            ("V = $(shell cat OTHER)", None),
-            ("", None),
-        ] {
-            assert_eq!(edited("cat VERSION", makefile).as_deref(), expected, "{makefile}");
-        }
-    }
 }

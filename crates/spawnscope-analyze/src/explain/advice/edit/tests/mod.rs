@@ -3,6 +3,7 @@
 
 pub(in crate::explain::advice) mod executed;
 mod loops;
+mod makefiles;
 mod programs;
 mod stages;
 
@@ -95,42 +96,40 @@ fn the_contents_of_a_file_are_not_printed() {
 
 #[test]
 fn an_expansion_replaces_a_substitution() {
-    let dirname = Calls::of("dirname", &[&["a/b"], &["c/d"]], steps(Operand::Last, &["%/*"]));
-    dirname.check(&[
-        ("  dir=$(dirname \"$path\")  # here", "  dir=${path%/*}  # here"),
-        ("dir=$(dirname $path)", "dir=${path%/*}"),
-        ("d=`/usr/bin/dirname \"$p\"`", "d=${p%/*}"),
-        ("mv a \"$(dirname \"${1}\")/b\" && x", "mv a \"${1%/*}/b\" && x"),
-        ("a=$(dirname \"$x\") b=$(dirname \"$y\")", "a=${x%/*} b=${y%/*}"),
-        ("if [ \"$(dirname \"$p\")\" = a ]; then x; fi", "if [ \"${p%/*}\" = a ]; then x; fi"),
-        ("d=$(dirname \"$r/$f\")", "d=\"$r/$f\"; d=${d%/*}"),
-        ("x && d=$(dirname \"$r/$f\")", "x && { d=\"$r/$f\"; d=${d%/*}; }"),
+    let basename = Calls::of("basename", &[&["a/b"], &["c/d"]], steps(Operand::Last, &["##*/"]));
+    basename.check(&[
+        ("  dir=$(basename \"$path\")  # here", "  dir=${path##*/}  # here"),
+        ("dir=$(basename $path)", "dir=${path##*/}"),
+        ("d=`/usr/bin/basename \"$p\"`", "d=${p##*/}"),
+        ("mv a \"$(basename \"${1}\")/b\" && x", "mv a \"${1##*/}/b\" && x"),
+        ("a=$(basename \"$x\") b=$(basename \"$y\")", "a=${x##*/} b=${y##*/}"),
+        ("if [ \"$(basename \"$p\")\" = a ]; then x; fi", "if [ \"${p##*/}\" = a ]; then x; fi"),
+        ("d=$(basename \"$r/$f\")", "d=\"$r/$f\"; d=${d##*/}"),
+        ("x && d=$(basename \"$r/$f\")", "x && { d=\"$r/$f\"; d=${d##*/}; }"),
         (
-            "mv a $(dirname \"$r/$f\")",
-            "dirname_result=\"$r/$f\"; dirname_result=${dirname_result%/*}\nmv a $dirname_result",
+            "mv a $(basename \"$r/$f\")",
+            "basename_result=\"$r/$f\"; basename_result=${basename_result##*/}\nmv a $basename_result",
         ),
-        ("f() { local d=$(dirname \"$1\"); }", "f() { local d=${1%/*}; }"),
-        ("dirname \"$p\"", "printf '%s\\n' \"${p%/*}\""),
-        ("dir=$(x; dirname \"$p\")", "dir=$(x; printf '%s\\n' \"${p%/*}\")"),
-        ("dirname \"$p\" >f", "printf '%s\\n' \"${p%/*}\" >f"),
+        ("f() { local d=$(basename \"$1\"); }", "f() { local d=${1##*/}; }"),
+        ("basename \"$p\"", "printf '%s\\n' \"${p##*/}\""),
+        ("dir=$(x; basename \"$p\")", "dir=$(x; printf '%s\\n' \"${p##*/}\")"),
+        ("basename \"$p\" >f", "printf '%s\\n' \"${p##*/}\" >f"),
     ]);
-    dirname.refuses(&[
-        ("dir=$(basename \"$path\")", "does not call dirname"),
-        ("dir=$(dirname -z \"$path\")", "other arguments"),
-        ("dir=$(dirname \"$path\" <f)", "redirected"),
-        ("dir=$(A=b dirname \"$path\")", "only for this call"),
-        ("eval 'dir=$(dirname \"$path\")'", "does not call dirname"),
-        ("echo '$(dirname \"$path\")'", "does not call dirname"),
-        ("d=$(dirname */*)", "several words"),
-        ("cd $(dirname $0); x", "without a slash"),
-        ("d=$(dirname \"${BASH_SOURCE[0]}\")", "without a slash"),
-        ("d=$(dirname \"$r/$f\" | x)", "redirected"),
+    basename.refuses(&[
+        ("dir=$(dirname \"$path\")", "does not call basename"),
+        ("dir=$(basename -z \"$path\")", "other arguments"),
+        ("dir=$(basename \"$path\" <f)", "redirected"),
+        ("dir=$(A=b basename \"$path\")", "only for this call"),
+        ("eval 'dir=$(basename \"$path\")'", "does not call basename"),
+        ("echo '$(basename \"$path\")'", "does not call basename"),
+        ("d=$(basename */*)", "several words"),
+        ("d=$(basename \"$r/$f\" | x)", "redirected"),
         ("for x in; do", "syntax"),
     ]);
-    dirname.edit(2, "d=$(dirname \"$path\")\n").unwrap_err();
-    dirname.edit(0, "d=$(dirname \"$path\")\n").unwrap_err();
-    let failing = Calls::of("dirname", &[&["a/b"]], steps(Operand::Last, &["%/*"])).failing();
-    failing.refuses(&[("d=$(dirname \"$p\")", "exit status")]);
+    basename.edit(2, "d=$(basename \"$path\")\n").unwrap_err();
+    basename.edit(0, "d=$(basename \"$path\")\n").unwrap_err();
+    let failing = Calls::of("basename", &[&["a/b"]], steps(Operand::Last, &["##*/"])).failing();
+    failing.refuses(&[("d=$(basename \"$p\")", "exit status")]);
 }
 
 #[test]
