@@ -55,7 +55,7 @@ fn a_recipe_has_the_old_code_and_the_new() {
     let above = unwrapped(&screen(&found, 80, None).0);
     assert_contains(
         &above,
-        ["-> do the work in the shell: $(dirname \"$p\") -> ${p%/*} (40 times) caveat: for a name without"],
+        ["-> do the work in the shell: $(dirname \"$p\") -> ${p%/*} (40 times) caveat: for /name,"],
     );
 }
 

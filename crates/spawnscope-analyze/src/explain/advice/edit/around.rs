@@ -280,3 +280,20 @@ pub(super) fn declared<'w>(builtin: &Word<'_>, word: &'w Word<'_>, substitution:
     let is_name = name.iter().all(|byte| is_name_byte(*byte)) && !name.first()?.is_ascii_digit();
     (is_declaration && is_name && *node == substitution).then_some(name)
 }
+
+/// Returns a name that a script does not contain, made of a text.
+pub(super) fn unused_variable(script: &Script<'_>, text: &str) -> String {
+    let mut base: String = text.chars().map(|each| if each.is_ascii_alphanumeric() { each } else { '_' }).collect();
+    if base.starts_with(|first: char| first.is_ascii_digit()) {
+        base.insert(0, '_');
+    }
+    let numbered = (2..).map(|number| format!("{base}{number}"));
+    let mut candidates = std::iter::once(base.clone()).chain(numbered);
+    candidates.find(|name| !names(script.text, name.as_bytes())).unwrap_or(base)
+}
+
+/// Returns the expansion of a variable, in braces if the next byte would belong to its name.
+pub(super) fn used(script: &Script<'_>, variable: &str, next: usize) -> Vec<u8> {
+    let is_longer = script.text.get(next).is_some_and(|next| next.is_ascii_alphanumeric() || b"_[".contains(next));
+    if is_longer { format!("${{{variable}}}").into_bytes() } else { format!("${variable}").into_bytes() }
+}

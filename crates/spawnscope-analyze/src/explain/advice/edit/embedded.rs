@@ -9,7 +9,7 @@ use super::shell::ShellRewrite;
 use super::{Result, Splice, line_end, or_refuse, package, refuse_if, splice};
 
 /// The name of the variable that stands for what make expands, before a number.
-const EXPANDED: &str = "MADE_BY_MAKE_";
+pub(super) const EXPANDED: &str = "MADE_BY_MAKE_";
 
 /// Code in another file, as the shell reads it.
 pub(super) struct Code<'t> {

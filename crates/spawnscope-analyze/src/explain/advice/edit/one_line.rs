@@ -51,6 +51,23 @@ fn is_value_of_json(script: &Script<'_>, command: usize) -> bool {
         && files.iter().all(is_one_word)
 }
 
+/// Whether a word certainly has a slash: it is written in the word, or in all values of its
+/// variable.
+pub(super) fn has_slash(script: &Script<'_>, word: &Word<'_>) -> bool {
+    let is_written = |word: &Word<'_>| {
+        word.parts.iter().any(|part| matches!(part, Part::Literal { text, .. } if text.contains(&b'/')))
+    };
+    let is_set_so = |index: usize, variable: &[u8]| match script.kind(index) {
+        Kind::For(each) => each.name == variable && each.words.iter().all(is_written),
+        _ => script.assigned(index).is_some_and(|(own, value)| own == variable && is_written(value)),
+    };
+    let has_values = |variable: &[u8]| {
+        let mut setters = (0..script.len()).filter(|index| script.sets(*index, variable)).peekable();
+        setters.peek().is_some() && setters.all(|index| is_set_so(index, variable))
+    };
+    is_written(word) || word.variable().is_some_and(has_values)
+}
+
 fn is_line<'t>(script: &Script<'t>, word: &Word<'t>, known: &mut Vec<&'t [u8]>) -> bool {
     word.parts.iter().all(|part| match part {
         Part::Literal { text, .. } => !text.contains(&b'\n'),
@@ -217,6 +234,7 @@ fn prints_one_line<'t>(script: &Script<'t>, substitution: usize, known: &mut Vec
         let prints = match std::mem::take(&mut is_first) {
             true if program == b"echo" => simple.words.iter().all(|word| is_line(script, word, known)),
             true if program == b"git" => is_line_of_git(simple),
+            true if program == b"sed" => prints_numbered_line(simple),
             true => has_property(base_name(&program), "one-line") || known.contains(&script.code(*command)),
             false => {
                 has_property(base_name(&program), "keeps-lines")
@@ -236,6 +254,21 @@ fn prints_one_of_all(script: &Script<'_>, simple: &Simple<'_>) -> bool {
     let is_form = |words: &[&[u8]]| ONE_OF_ALL.split(", ").any(|form| words.join(&b' ') == form.as_bytes());
     let has_file = simple.words.last().is_some_and(is_one_word);
     is_form(&sources) || has_file && is_form(&sources[..sources.len() - 1])
+}
+
+/// Whether sed prints one line of a file, by its number: `sed -n 2p`, `sed -n '2s/^Date: //p'`.
+fn prints_numbered_line(simple: &Simple<'_>) -> bool {
+    let [_, option, code, files @ ..] = &simple.words[..] else { return false };
+    let code = code.literal().unwrap_or_default();
+    let command = &code[code.iter().take_while(|byte| byte.is_ascii_digit()).count()..];
+    let is_substitution = command.starts_with(b"s") && command.ends_with(b"p");
+    let is_line = command == b"p" || is_substitution && !command.iter().any(|byte| b";}\n".contains(byte));
+    let is_number = command.len() < code.len();
+    option.literal().as_deref() == Some(b"-n")
+        && is_number
+        && is_line
+        && files.len() < 2
+        && files.iter().all(is_one_word)
 }
 
 /// Whether a tr removes or replaces all newlines.

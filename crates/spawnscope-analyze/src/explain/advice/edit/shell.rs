@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::around::{checks_status, declared, insertion};
+pub(super) use super::around::{unused_variable, used};
+use super::embedded::EXPANDED;
 use super::form::{Form, Operand, expansion, filled, form_for};
 use super::stages::fed_word;
 use super::{
@@ -37,6 +39,9 @@ pub(crate) struct ShellRewrite {
     pub(crate) failed: BTreeSet<Vec<u8>>,
 }
 
+/// The expansion of a path that has a slash to its directory.
+const DIRECTORY: &str = "%/*";
+
 /// The text that a program reads.
 pub(super) type Input<'s> = Option<&'s Word<'s>>;
 
@@ -62,8 +67,8 @@ pub(super) struct FoundCall<'s> {
 impl ShellRewrite {
     /// Returns the changes of the calls at a line, or of all calls.
     pub(super) fn splices(&self, text: &[u8], line: Option<u32>) -> Result<Vec<Splice>> {
-        let script = or_refuse(Script::parse(text), "the script has syntax that Spawnscope does not read")?;
         let program = name(&self.program);
+        let script = or_refuse(Script::parse(text), "the script has syntax that Spawnscope does not read")?;
         let found = line.map_or_else(|| script.calls(&self.program).collect(), |line| self.calls_at(&script, line));
         refuse_if(found.is_empty(), format!("the line does not call {program} by its name"))?;
         let is_found = |call: &Vec<Vec<u8>>| found.iter().any(|command| can_be(&script, *command, call));
@@ -105,9 +110,13 @@ impl ShellRewrite {
         let contains = |command: &usize| {
             (script.line_of(script.start(*command))..=script.line_of(script.end(*command))).contains(&line)
         };
+        // A shell may name the last line of the command around a substitution.
+        let is_within = |command: &usize| {
+            script.ancestors(*command).filter(|around| script.simple(*around).is_some()).any(|around| contains(&around))
+        };
         let calls =
             |is_found: &dyn Fn(&usize) -> bool| script.calls(&self.program).filter(is_found).collect::<Vec<_>>();
-        let found = [calls(&begins), calls(&contains)].into_iter().find(|calls| !calls.is_empty());
+        let found = [calls(&begins), calls(&contains), calls(&is_within)].into_iter().find(|calls| !calls.is_empty());
         found.unwrap_or_else(|| {
             let commands = (0..script.len()).filter(begins).filter_map(|index| script.program(index));
             let functions: Vec<Range<usize>> = commands.filter_map(|command| script.function(&command)).collect();
@@ -333,6 +342,9 @@ impl<'s> FoundCall<'s> {
             Form::Steps { operand, steps } => {
                 let word = self.operand(*operand, input)?;
                 let ([step], Some(variable)) = (&steps[..], word.variable()) else { return Ok(None) };
+                if !self.is_plain_step(word, step, true) {
+                    return Ok(None);
+                }
                 self.check_lines(word)?;
                 Ok(Some(expansion(&name(variable), &self.step(step)?).into_bytes()))
             }
@@ -357,8 +369,12 @@ impl<'s> FoundCall<'s> {
                     from = Some(variable.to_owned());
                 }
                 for step in steps {
-                    let step = self.step(step)?;
-                    commands.push(format!("{variable}={}", expansion(from.as_deref().unwrap_or(variable), &step)));
+                    let of = from.as_deref().unwrap_or(variable);
+                    let set = format!("{variable}={}", expansion(of, &self.step(step)?));
+                    commands.push(match self.is_plain_step(word, step, steps.len() == 1) {
+                        true => set,
+                        false => format!("case ${of} in */*) {set};; *) {variable}=.;; esac"),
+                    });
                     from = Some(variable.to_owned());
                 }
                 Ok(commands)
@@ -379,12 +395,16 @@ impl<'s> FoundCall<'s> {
             Operand::Last => arguments.last(),
             Operand::Input => input,
         };
-        let word = or_refuse(word, format!("{} has no argument in this line", self.program()))?;
-        // Whether the path of the script has a slash depends on how it is called.
-        let is_of_script = [&b"0"[..], b"BASH_SOURCE"].iter().any(|own| names(self.script.source(&word.range), own));
-        let needs_slash = matches!(&self.form, Form::Steps { steps, .. } if steps.iter().any(|step| step == "%/*"));
-        refuse_if(is_of_script && needs_slash, "the script may be called by a name without a slash")?;
-        Ok(word)
+        or_refuse(word, format!("{} has no argument in this line", self.program()))
+    }
+
+    /// Whether a step needs no test of the word: in place of dirname, it needs a slash, which may
+    /// be the one that another step removes. A function of make needs none.
+    fn is_plain_step(&self, word: &Word<'_>, step: &str, is_only: bool) -> bool {
+        step != DIRECTORY
+            || self.rewrite.program != b"dirname"
+            || word.variable().is_some_and(|variable| variable.starts_with(EXPANDED.as_bytes()))
+            || is_only && one_line::has_slash(self.script, word)
     }
 
     /// Inserts words of the call into a template.
@@ -476,21 +496,4 @@ impl<'s> FoundCall<'s> {
         let number = if self.number == 0 { String::new() } else { format!("_{}", self.number + 1) };
         unused_variable(self.script, &format!("{}_{suffix}{number}", self.program()))
     }
-}
-
-/// Returns a name that a script does not contain, made of a text.
-pub(super) fn unused_variable(script: &Script<'_>, text: &str) -> String {
-    let mut base: String = text.chars().map(|each| if each.is_ascii_alphanumeric() { each } else { '_' }).collect();
-    if base.starts_with(|first: char| first.is_ascii_digit()) {
-        base.insert(0, '_');
-    }
-    let numbered = (2..).map(|number| format!("{base}{number}"));
-    let mut candidates = std::iter::once(base.clone()).chain(numbered);
-    candidates.find(|name| !names(script.text, name.as_bytes())).unwrap_or(base)
-}
-
-/// Returns the expansion of a variable, in braces if the next byte would belong to its name.
-pub(super) fn used(script: &Script<'_>, variable: &str, next: usize) -> Vec<u8> {
-    let is_longer = script.text.get(next).is_some_and(|next| next.is_ascii_alphanumeric() || b"_[".contains(next));
-    if is_longer { format!("${{{variable}}}").into_bytes() } else { format!("${variable}").into_bytes() }
 }

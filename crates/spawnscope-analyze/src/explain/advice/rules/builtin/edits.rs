@@ -145,7 +145,7 @@ mod tests {
         for (program, recorded, expected) in [
             ("basename", &["./a b/"][..], "x=${p%/}; x=${x##*/}"),
             ("basename", &["./v1.d/", ".d"], "x=${p%/}; x=${x##*/}; x=${x%.d}"),
-            ("dirname", &["./a b/in/"], "x=${p%/}; x=${x%/*}"),
+            ("dirname", &["./a b/in/"], "x=${p%/}; case $x in */*) x=${x%/*};; *) x=.;; esac"),
         ] {
             let arguments: Vec<&[u8]> = recorded.iter().map(|word| word.as_bytes()).collect();
             let words: Vec<String> = recorded.iter().map(|word| (*word).to_owned()).collect();
@@ -166,6 +166,26 @@ mod tests {
             let root: Vec<&[u8]> = [&b"/"[..]].into_iter().chain(arguments.into_iter().skip(1)).collect();
             assert!(!form_for_arguments(found, &root).1, "{program} /");
         }
+    }
+
+    #[test]
+    fn a_path_may_have_no_slash() {
+        let arguments = ["a/b"];
+        let words = arguments.map(str::to_owned).to_vec();
+        let (program, dialect) = ("dirname".to_owned(), Dialect::Posix);
+        let call = Call { program, arguments: words, dialect, is_fed: false, is_captured: true };
+        let form = exact(&TABLE[&b"dirname"[..]], &call).unwrap().form;
+        let check = |script: &str, expected: &str| {
+            check(&["bash", "dash"], "dirname", &arguments, form.clone(), script, expected);
+        };
+        let loops =
+            "while read -r p; do\n  [ \"$p\" ] && x=$(dirname \"$p\")\n  echo \"$x\"\ndone <<E\na/b\nb\n./c d\n-\nE\n";
+        check(loops, "&& case $p in */*) x=${p%/*};; *) x=.;; esac");
+        check("f() {\n  echo \"<$(dirname \"$1\")>\"\n}\nf a/b; f b; f 'c d'\n", "case $1 in */*) dirname_result=");
+        check("f() {\n  local x=$(dirname \"$1\")\n  echo \"<$x>\"\n}\nf a/b; f b; f 'c d'\n", "local x; case");
+        check("mkdir d; : >d/a; for p in d/*; do\n  echo \"$(dirname \"$p\")\"\ndone\n", "\"${p%/*}\"");
+        check("for p in a b/c; do\n  p=x/$p\n  x=$(dirname \"$p\")\n  echo \"$x\"\ndone\n", "case $p in");
+        check("cd \"$(dirname \"$0\")\"\necho $?\n", "case $0 in");
     }
 
     #[test]

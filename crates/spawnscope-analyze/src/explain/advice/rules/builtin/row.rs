@@ -95,7 +95,8 @@ impl Row {
             "suffix" => {
                 let steps = ["##*/", "%{2}"].map(str::to_owned).to_vec();
                 let suffix = call.arguments[1].clone();
-                (Form::Steps { operand: Operand::First, steps }, ExactFor::Name { suffix })
+                let operand = if call.arguments.len() > 2 { Operand::Last } else { Operand::First };
+                (Form::Steps { operand, steps }, ExactFor::Name { suffix })
             }
             "word" => (Form::Word(code.to_owned()), ExactFor::Any),
             "captured" => (Form::Captured(code.to_owned()), ExactFor::Any),
