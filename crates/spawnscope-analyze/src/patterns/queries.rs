@@ -41,7 +41,7 @@ pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
         || program.ends_with(b"-config")
         || subcommand_of(exec).is_some_and(|subcommand| is_question(program, subcommand))
         || is_about_itself(exec)
-        || program == b"date" && names_instant(exec)
+        || program == b"date" && (names_instant(exec) || prints_day(exec))
         || has_property(program, "compiler") && compiles_nothing(exec)
         || arguments.any(|argument| argument.starts_with(b"-print-") || argument == b"--print");
     if is_same {
@@ -96,6 +96,22 @@ fn names_instant(exec: &Exec<'_>) -> bool {
             && value.iter().all(|byte| byte.is_ascii_digit() || b"@-:. TZ".contains(byte))
     });
     is_instant && arguments.next().is_none()
+}
+
+/// Whether date prints no more of the present time than the day: it prints the same until midnight.
+fn prints_day(exec: &Exec<'_>) -> bool {
+    const FIELDS: &[u8] = b"aAbBCdDeFgGhjmntuUVwWxyYzZ%";
+    let mut arguments = exec.arguments().skip(1).filter(|argument| *argument != b"-u");
+    let format = arguments.next().and_then(|argument| argument.strip_prefix(b"+"));
+    let is_day = |format: &[u8]| {
+        let mut bytes = format.iter();
+        let mut fields = std::iter::from_fn(|| {
+            bytes.find(|byte| **byte == b'%')?;
+            bytes.find(|byte| !b"-_0^#".contains(byte))
+        });
+        fields.all(|field| FIELDS.contains(field))
+    };
+    format.is_some_and(is_day) && arguments.next().is_none()
 }
 
 /// Whether the only argument asks a program about itself.

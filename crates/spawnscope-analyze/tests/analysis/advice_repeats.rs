@@ -45,13 +45,25 @@ fn a_program_with_the_same_arguments_is_launched_once() {
 }
 
 #[test]
-fn only_the_date_of_a_named_instant_stays_the_same() {
-    for same in [&["date", "-u", "-d", "2020-01-31", "+%s"][..], &["date", "--date=2020-01-31T00:00Z"]] {
+fn only_the_date_of_a_day_or_a_named_instant_stays_the_same() {
+    let days = [&["date", "+%Y-%m-%d"][..], &["date", "-u", "+%-d. %B"], &["date", "+%F"]];
+    for same in
+        [&["date", "-u", "-d", "2020-01-31", "+%s"][..], &["date", "--date=2020-01-31T00:00Z"]].iter().chain(&days)
+    {
         assert!(!is_silent(&advice_on_repeats(SH, &[same], READ), "once"), "{same:?}");
     }
     let next_day = &["date", "-d", "2020-01-31 next day"][..];
     // `-V` sorts versions.
-    for other in [next_day, &["date", "-d", "12:00"], &["date", "-r", "f"], &["sort", "-V"]] {
+    for other in [
+        next_day,
+        &["date", "-d", "12:00"],
+        &["date", "-r", "f"],
+        &["sort", "-V"],
+        &["date"],
+        &["date", "+%F %H"],
+        &["date", "+%%%s"],
+        &["date", "-r", "f", "+%F"],
+    ] {
         assert!(is_silent(&advice_on_repeats(SH, &[other], READ), "once"), "{other:?}");
     }
     let now = advice_on_repeats(SH, &[&["date", "+%F %T"]], READ);
