@@ -149,6 +149,20 @@ fn frames_in_pythons_standard_library_are_skipped() {
     }
 }
 
+/// What npm launches is in `package.json`.
+#[test]
+fn frames_of_npm_are_no_call_site() {
+    let npm = ("/usr/lib/node_modules/npm/node_modules/@npmcli/promise-spawn/lib/index.js", 39, "promiseSpawn");
+    let label = |frames: &[(&str, u32, &str)]| {
+        let chain = |builder: &mut Builder| {
+            frames.iter().map(|(file, line, name)| builder.line(Language::Node, file, *line, name)).collect()
+        };
+        label_of(chain, Detail::Line)
+    };
+    assert_eq!(label(&[npm]), None);
+    assert_eq!(label(&[npm, ("/x/tool.js", 3, "run")]).as_deref(), Some("tool.js:3 in run()"));
+}
+
 #[test]
 fn machine_code_is_labelled_by_the_first_function_outside_the_c_library() {
     let vfork = ("/lib/x86_64-linux-gnu/libc.so.6", "__vfork", 0xd1000);

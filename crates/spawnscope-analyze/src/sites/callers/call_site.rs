@@ -6,7 +6,7 @@ use super::count::Helpers;
 use crate::model::frames::{Frame, Frames, is_standard_library};
 use crate::model::launch::{Exec, Launch, base_name, is_version_of};
 use crate::model::tree::Forest;
-use crate::patterns::words::Words;
+use crate::patterns::words::{Words, contains};
 use spawnscope_data::event::Language;
 
 /// The precision of a call site.
@@ -208,7 +208,8 @@ fn script_line(script: &[u8], line: u32) -> Option<Vec<u8>> {
 /// returns its caller in the same file, which is more precise.
 fn script_frame<'a>(frames: Frames<'a>, detail: Detail, helpers: &Helpers<'a>) -> Option<Frame<'a>> {
     let mut innermost = None;
-    let mut frames = frames.filter(has_position);
+    // What npm launches is in `package.json`.
+    let mut frames = frames.filter(|frame| has_position(frame) && !is_of_npm(frame));
     while let Some(frame) = frames.next() {
         if !is_standard_library(&frame) && !helpers.contains(&frame) {
             let lacks_line = detail == Detail::Line && frame.line.is_none() && frame.file.is_some();
@@ -228,6 +229,10 @@ fn machine_code_frame<'a>(frames: &Frames<'a>) -> Option<Frame<'a>> {
         frames.clone().filter(|frame| has_position(frame) && frame.language == Language::Native && !is_runtime(frame));
     let outside = candidates.clone().find(|frame| !is_interpreter(frame));
     outside.or_else(|| candidates.next())
+}
+
+fn is_of_npm(frame: &Frame<'_>) -> bool {
+    frame.language == Language::Node && frame.file.is_some_and(|file| contains(file, b"/node_modules/npm/"))
 }
 
 fn has_position(frame: &Frame<'_>) -> bool {
