@@ -58,6 +58,14 @@ fn sed_takes_many_files_if_it_handles_each_by_itself() {
     }
 }
 
+/// `$` is the last line of each file.
+#[test]
+fn what_sed_writes_elsewhere_is_that_of_all_files() {
+    let found =
+        once_each(&["/bin/sh", "x.sh"], "/bin/sed", |number| with_file(&["sed", "-e", "$a\\", "@"], &number), WAIT4);
+    assert!(texts_of(&found).contains("sed -s -e '$a\\' INPUT..."), "{found:?}");
+}
+
 #[test]
 fn files_of_each_directory_are_moved_by_one_mv() {
     let found = once_each(

@@ -105,3 +105,29 @@ fn a_program_of_a_line_is_answered_if_the_line_has_no_cure() {
     assert_eq!(title_of_programs_in_lines("/usr/bin/tclsh", None), title("tclsh"));
     assert_eq!(title_of_programs_in_lines("/opt/program", None), title("program"));
 }
+
+/// A file that all of them use may be one that they change.
+#[test]
+fn scripts_that_use_the_same_file_may_need_their_order() {
+    let evidence = |file: &str| {
+        let mut serial = Serial::with_command("/bin/bash", &["bash", "x.sh"]);
+        let spans = Spans { run: 40_000_000, ..Spans::USUAL };
+        for number in 0..30 {
+            let (start, number) = (serial.now(), number.to_string());
+            let job = serial.launch(&spans, Some(("/bin/bash", &["bash", "./add.sh", "-c", "./cfg.d", &number])));
+            let file = file.replace('@', &number);
+            serial.builder.launch(
+                job,
+                start + 2_000_000,
+                &Spans::USUAL,
+                Some(("/usr/bin/sed", &["sed", "-n", "s/.a/b.c/", &file])),
+            );
+        }
+        let found = advices(&serial.finish());
+        let advice = only(&found, "parallel");
+        (advice.finding.evidence.join("\n"), advice.finding.is_guess)
+    };
+    let (sentences, is_guess) = evidence("./t/todo.txt");
+    assert!(is_guess && sentences.contains("most of them use ./t/todo.txt: if they change it"), "{sentences}");
+    assert!(!evidence("./t/todo@.txt").1 && !evidence("/usr/share/a.txt").1);
+}

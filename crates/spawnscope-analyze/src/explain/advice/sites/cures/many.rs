@@ -208,7 +208,9 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding>
     if functions_or_code(context, all[0]) {
         return None;
     }
-    if are_watching(context, all) {
+    let subcommands: HashSet<_> =
+        all.iter().filter_map(|index| subcommand_of(context.launch(*index).execs.last()?)).collect();
+    if are_watching(context, all) || subcommands.len() > 1 {
         return None;
     }
     let in_pipelines = all.iter().all(|index| writer_of(context.forest(), *index).is_some());
@@ -311,11 +313,15 @@ fn fix_of_unknown(context: &RuleContext<'_, '_>, finding: Finding, program: &str
     let command = context.launch(all[0]).command.name;
     let exec = context.launch(all[0]).execs.last();
     let form = exec.and_then(|exec| items_form(command, exec, program_of_reader(context, all[0])));
-    let takes_one = has_property(command, "one");
+    let is_fed = all.iter().all(|index| writer_of(context.forest(), *index).is_some());
+    let takes_one = has_property(command, "one") && (is_fed || command != b"sed");
     let runtime = Runtime::of_parent(context.forest(), all[0]);
     let differs = line.as_ref().is_some_and(|line| line.differing() > 0);
-    let differs_in_options = differs && !takes_one && line.as_ref().is_some_and(|line| line.differs_in_options);
+    let differs_in_options =
+        differs && !takes_one && !is_fed && line.as_ref().is_some_and(|line| line.differs_in_options);
     let several = line.filter(|_| !takes_one).and_then(|line| line.with_all_inputs());
+    // `$` and line numbers are then those of each file.
+    let several = several.map(|line| line.strip_prefix("sed ").map_or(line.clone(), |rest| format!("sed -s {rest}")));
     let kind = match &several {
         _ if differs_in_options => "merge",
         _ if form.is_some() && !differs => "items",
@@ -326,7 +332,9 @@ fn fix_of_unknown(context: &RuleContext<'_, '_>, finding: Finding, program: &str
     };
     let is_selection = several.as_ref().is_some_and(|line| line.contains(&format!("={INPUTS}"))) && kind != "merge";
     let options = with_all_options(context, all);
-    let is_filter = runtime == Runtime::Shell && (has_property(command, "keeps-lines") || command == b"awk");
+    // What goes to a file is not asked.
+    let is_read = is_fed || context.is_captured(all[0]) || reader_of(context, all[0]).is_some();
+    let is_filter = runtime == Runtime::Shell && is_read && (has_property(command, "keeps-lines") || command == b"awk");
     let is_in_recipe = context.sites.call_site_of(all[0] as usize).is_some_and(|site| site.language == Language::Make);
     let values = [
         ("filter", if is_filter { "filter" } else { "" }),

@@ -1,18 +1,19 @@
 //! Launches that run one after the other while CPUs are idle: `make` without -j, and loops over
 //! independent files. Launches that wait for each other's lock on a file.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::{LOCK, PARALLEL, finding, removing, shared_line};
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext, most_at_once};
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::languages::language;
+use crate::explain::advice::owner::Owner;
 use crate::explain::advice::phrases::{name, quoted, selector, time};
 use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::tables::recipe;
 use crate::model::grouped::grouped;
-use crate::model::launch::Exec;
+use crate::model::launch::{Exec, base_name};
 use crate::model::phases::Phase;
 use crate::model::timeline::beginning;
 use crate::model::tree::Forest;
@@ -22,7 +23,7 @@ use crate::patterns::programs::has_property;
 use crate::patterns::recursive_make::is_sub_make;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::script::{Kind, Script};
-use crate::patterns::shells::command_of;
+use crate::patterns::shells::{command_of, is_shell};
 use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
@@ -85,6 +86,33 @@ pub(super) fn of_work(context: &RuleContext<'_, '_>, site: &Site<'_>, min_work: 
     let idle = format!("{idle:.1} of {cpus}");
     let finding = with_fix(context, finding, own.as_deref(), &pairs, (jobs, &idle));
     Some(finding)
+}
+
+/// Returns a file that the programs of most launches of a script name: one of them may change it.
+fn shared_file<'a>(context: &RuleContext<'_, 'a>, all: &[u32]) -> Option<&'a [u8]> {
+    let script = |index: &u32| context.launch(*index).execs.last().is_some_and(|exec| exec.interpreter().is_some());
+    let shell = |index: &u32| is_shell(context.launch(*index).command.name);
+    if !all.iter().any(|index| script(index) || shell(index)) {
+        return None;
+    }
+    let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
+    for index in all {
+        let own = context.example(&[*index]);
+        let execs = context.walk(&[*index]).filter_map(|step| context.launch(step.index as u32).execs.last());
+        // Not a program of sed, and not what the system has.
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-".contains(byte);
+        let is_file = |word: &&[u8]| {
+            base_name(word).contains(&b'.')
+                && !word.ends_with(b"/")
+                && word.iter().all(is_name)
+                && Owner::of(word) == Owner::User
+        };
+        let files: BTreeSet<&[u8]> = execs.flat_map(|exec| exec.arguments().skip(1)).filter(is_file).collect();
+        let files = files.into_iter().filter(|file| !own.iter().any(|word| word == file));
+        files.for_each(|file| *counts.entry(file).or_default() += 1);
+    }
+    let (file, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    (count > 1 && count * 2 > all.len()).then_some(file)
 }
 
 /// Returns each launch with the outermost subshell that exists only for it, as in `x=$(program)`,
@@ -266,6 +294,7 @@ fn with_fix(
         ("language", &language(runtime).parallel.replace("{n}", &jobs.to_string())[..]),
         ("n", &jobs.to_string()),
         ("idle", idle),
+        ("shared", &shared_file(context, &all).map_or(String::new(), name)),
         ("option", own.unwrap_or_default()),
         ("input", &input),
         ("each", each.as_deref().unwrap_or_default()),
