@@ -339,6 +339,13 @@ fn different_options_for_the_same_file_are_one_question() {
 }
 
 #[test]
+fn different_subcommands_are_different_work() {
+    let words = |_, words: &str| format!("git {words}").split(' ').map(str::to_owned).collect();
+    let fixes = fixes_of_two_lines(words, ["gc --quiet", "fsck --quiet"]);
+    assert!(!fixes.iter().any(|fix| fix.contains("git takes one per launch")), "{fixes:?}");
+}
+
+#[test]
 fn questions_about_another_repository_are_no_list() {
     let words = |number, question: &str| format!("git -C r{number} {question}").split(' ').map(str::to_owned).collect();
     let fixes = fixes_of_two_lines(words, ["rev-parse HEAD", "status --porcelain"]);
@@ -352,10 +359,10 @@ fn questions_about_another_repository_are_no_list() {
 
 #[test]
 fn a_guess_comes_after_what_certainly_saves_half_as_much() {
-    let first = |sure: u64| {
+    let first = |rule: &'static str, sure: u64| {
         let advice = |is_guess: bool, millis: u64| {
             let mut advice = Advice::default();
-            (advice.finding.rule, advice.finding.is_guess) = ("in-language", is_guess);
+            (advice.finding.rule, advice.finding.is_guess) = (if is_guess { "in-language" } else { rule }, is_guess);
             advice.finding.launches = vec![u32::from(!is_guess)];
             advice.saving = [10, 9, 11].map(|tenths| Nanos(millis * tenths * 100_000));
             advice
@@ -365,5 +372,5 @@ fn a_guess_comes_after_what_certainly_saves_half_as_much() {
         list.settle();
         list.worth[0].finding.is_guess
     };
-    assert!(!first(60) && first(40));
+    assert!(!first("in-language", 60) && first("in-language", 40));
 }

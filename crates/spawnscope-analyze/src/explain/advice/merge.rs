@@ -252,7 +252,7 @@ fn is_same_cause(one: &[bool], other: &[bool], is_line: bool) -> bool {
 /// Whether two findings are about the same launches, apart from the forks around them.
 fn have_same_launches(one: &[u32], other: &[u32]) -> bool {
     let common = one.iter().filter(|launch| other.binary_search(launch).is_ok()).count();
-    common > 0 && common as f64 >= ABOUT_ALL * one.len().max(other.len()) as f64
+    common > 0 && common as f64 >= SAME_CAUSE * one.len().max(other.len()) as f64
 }
 
 /// Returns the advice about a cause: the best fix, with the others as its alternatives. `members`
