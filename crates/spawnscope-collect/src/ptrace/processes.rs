@@ -1,5 +1,7 @@
 //! The traced threads and processes.
 
+use std::collections::HashSet;
+
 use spawnscope_data::event::{Chain, LaunchId, Launched, Nanos, Pid, TaskId};
 use spawnscope_system::ids::IdMap;
 use spawnscope_system::ptrace::unblocking::BlockedSignals;
@@ -9,6 +11,7 @@ use super::filters;
 use super::first_stop::FirstStop;
 use super::idle::Pipes;
 use super::lines::{Program, Shell};
+use super::programs;
 use super::setup::{ExecStops, Setup};
 use crate::callers::Files;
 
@@ -61,12 +64,36 @@ pub(super) struct Process {
     pub(super) execs: ExecStops,
     /// Whether the process has a seccomp filter that the recorder does not have, or may set one.
     pub(super) is_filtered: bool,
-    /// Whether the process's program executes another one, so that its system calls are traced once
-    /// it has begun.
-    pub(super) is_executor: bool,
+    /// Whether the process's program may execute another one, until it has begun.
+    pub(super) executes: Executes,
     pub(super) loading: Option<Loading>,
     pub(super) program: Program,
     pub(super) shell: Shell,
+}
+
+/// Whether a program executes another one in its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Executes {
+    #[default]
+    Unlikely,
+    /// It has done so before.
+    Possibly,
+    /// It does so soon after it has begun, so it may stop at all its system calls until then.
+    Soon,
+}
+
+impl Executes {
+    /// What a program does that was executed by the first name. The second is that of the
+    /// interpreter if it is a script. `replaced`: the programs that have executed another one.
+    pub(super) fn of(names: [&Vec<u8>; 2], replaced: &HashSet<Vec<u8>>) -> Executes {
+        if names.iter().any(|name| programs::is_executor(name)) {
+            Executes::Soon
+        } else if replaced.contains(names[1]) {
+            Executes::Possibly
+        } else {
+            Executes::Unlikely
+        }
+    }
 }
 
 /// A program whose dynamic loader was running when it was last examined.
@@ -106,12 +133,6 @@ impl Process {
             self.program = Program::Other;
         }
         self.shell = Shell::default();
-    }
-
-    pub(super) fn begin_program(&mut self) {
-        if std::mem::take(&mut self.is_executor) {
-            self.setup = Some(Setup::default());
-        }
     }
 
     pub(super) fn has_traced_calls(&self) -> bool {

@@ -17,7 +17,7 @@ use spawnscope_system::ptrace::{CallInfo, CallStop, DetouredCall, ExecDetour, Ex
 
 use super::filters;
 use super::image::MAX_PATH;
-use super::processes::Thread;
+use super::processes::{Executes, Thread};
 use super::tracing::Tracing;
 
 /// The state of tracing the system calls of a new process up to its exec, or of a program up to its
@@ -266,6 +266,25 @@ impl Tracing {
         process.execs = installed;
         process.setup.as_mut()?.unblocking = Unblocking::Detoured;
         Some(())
+    }
+
+    /// Lets a program that may execute another one stop at its execs, if its C library is known. If
+    /// not, it stops at all its system calls, unless it is likely to make many. Call when it
+    /// begins.
+    pub(super) fn begin_program(&mut self, pid: Pid, launch: LaunchId) {
+        let Some(process) = self.processes.process(launch) else { return };
+        let executes = std::mem::take(&mut process.executes);
+        if executes == Executes::Unlikely {
+            return;
+        }
+        let is_possible = !process.is_filtered && passes_through(pid) && !self.launchers.is_watched(pid);
+        let detour = is_possible.then(|| ExecDetour::prepare(pid, &self.exec_points)).flatten();
+        if let Some(detour) = detour.filter(|detour| detour.install(pid).is_ok()) {
+            process.execs = ExecStops::Detour { detour, is_installed: true };
+            process.setup = Some(Setup { unblocking: Unblocking::Detoured, ..Setup::default() });
+        } else if executes == Executes::Soon {
+            process.setup = Some(Setup::default());
+        }
     }
 
     /// Returns how a new child stops before its exec, which is decided at the first child of a

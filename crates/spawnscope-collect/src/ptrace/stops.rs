@@ -11,7 +11,7 @@ use spawnscope_system::{clock, procfs};
 use super::blocked::{self, Activity};
 use super::idle::Pipes;
 use super::image::Image;
-use super::processes::{Loading, Process, Thread};
+use super::processes::{Executes, Loading, Process, Thread};
 use super::programs;
 use super::setup::{ExecCall, Setup};
 use super::shared::lock;
@@ -96,7 +96,8 @@ impl Tracing {
         let executed = describe(pid, image.as_ref(), call, facts.as_ref().map(|facts| &facts.cwd), first_run);
         let path = executed.path.clone();
         let program = executed.interpreter.clone().unwrap_or_else(|| path.clone());
-        process.is_executor = self.traces_setup && programs::is_executor(&path);
+        let executes = self.traces_setup.then(|| Executes::of([&path, &program], &self.replaced));
+        process.executes = executes.unwrap_or_default();
         let file = facts.filter(|_| is_judged && executed.interpreter.is_none()).map(|facts| facts.file);
         // The entry of the exec has shown whether the file gives privilege, but not whether a
         // script's interpreter does.
@@ -189,16 +190,15 @@ impl Tracing {
             return;
         };
         let process = self.processes.process(thread.launch);
-        let [is_executor, is_filtered] =
-            process.map(|process| [process.is_executor, process.is_filtered]).unwrap_or_default();
-        let is_executor = is_executor || programs::is_executor(&program);
+        let (executes, is_filtered) =
+            process.map(|process| (process.executes, process.is_filtered)).unwrap_or_default();
         if let Some(process) = self.processes.process(thread.launch) {
             process.begun = Some((returned, return_cpu));
         }
         if image.is_none_or(|image| !image.has_loader) {
             self.note_pipes(pid, thread.launch);
         }
-        let stops = is_executor || self.replaced.contains(&program) || self.launchers.is_enabled;
+        let stops = executes != Executes::Unlikely || self.replaced.contains(&program) || self.launchers.is_enabled;
         let entry_of = |image: &Image| image.entry.filter(|_| !is_filtered);
         let loaded = match image {
             Some(image) if !image.has_loader => Loaded::default(),
@@ -214,9 +214,7 @@ impl Tracing {
             },
             None => Loaded::by_loader(None),
         };
-        if let Some(process) = self.processes.process(thread.launch) {
-            process.begin_program();
-        }
+        self.begin_program(pid, thread.launch);
         self.launchers.watch(pid);
         let loaded = Loaded { returned, return_cpu: Some(return_cpu), ..loaded };
         self.report(returned, thread.launch, thread.task, EventKind::Loaded(loaded));
@@ -231,7 +229,7 @@ impl Tracing {
         if !process.loading.as_ref().is_some_and(|loading| loading.detour.is_reached_by(tid, signal)) {
             return false;
         }
-        process.begin_program();
+        self.begin_program(tid, thread.launch);
         self.launchers.watch(tid);
         self.report_load(thread.launch, true);
         true

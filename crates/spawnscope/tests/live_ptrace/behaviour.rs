@@ -88,6 +88,14 @@ fn a_process_of_a_pipeline_has_few_stops_before_its_exec() {
     assert_few_stops(&["dash", "-c", script], 12);
 }
 
+/// env and nice make some 80 calls each before they execute the next program. Two stops at each
+/// would be more than 300.
+#[apply(live_test)]
+fn a_program_that_executes_another_one_has_few_stops() {
+    let script = "for i in 1 2 3 4; do env nice grep ^voluntary /proc/self/status; done";
+    assert_few_stops(&["dash", "-c", script], 80);
+}
+
 /// Most directories of PATH lack the program: one stop each.
 #[apply(live_test)]
 #[needs(Python)]

@@ -25,6 +25,7 @@ fn shape(all: &Launches, launch: &Launch) -> String {
 fn the_tree_is_the_one_that_ebpf_records() {
     let script = "ls / | wc -l; (exit 3); /bin/sh -c 'kill -9 $$'; env -i /usr/bin/env true; \
                   PATH=/nonexistent:$PATH /usr/bin/env true; cd /usr; nice /nonexistent; \
+                  /bin/sh -c 'exec /bin/true'; /bin/sh -c 'PATH=/nonexistent:$PATH; exec true'; \
                   x=$(printf a b | sort); exit 7";
     for shell in ["sh", "bash"] {
         assert_same(&[shell, "-c", script], 7);
