@@ -13,8 +13,9 @@ use crate::clock::now;
 use crate::launch_timing::clone::{ChildStack, CloneCall, IdleCopy};
 use crate::launch_timing::keeper::{ignore_requests_to_end, pause};
 use crate::launch_timing::mappings::{Memory, PAGE_BYTES};
+use crate::launch_timing::run_queue_waits::RunQueueWaits;
 use crate::launch_timing::timing::{Deadline, timed};
-use crate::process::reap;
+use crate::process::{await_end, reap};
 #[cfg(target_arch = "x86_64")]
 use crate::ptrace::identification;
 use spawnscope_data::event::{CALIBRATION_PAUSE, Nanos};
@@ -40,6 +41,9 @@ pub(super) const OPENS: u32 = 32;
 const ENOUGH_ROUNDS: usize = 8;
 
 const MAX_PAUSED_ROUNDS: usize = 6;
+
+/// Maximum time from the wake-up of a process until it runs, if its CPU is idle.
+const MAX_WAKE_UP: Nanos = Nanos(200_000);
 
 /// Measures all constants: first with `MIN_ROUNDS` rounds each, up to `last_needed` from now, then
 /// with the remaining rounds, up to `last_round` from now. Without this order, the constants that
@@ -111,18 +115,21 @@ impl Bench<'_> {
         Some(())
     }
 
-    /// Times a child that only exits.
+    /// Times a child that only exits. Long waits for a CPU do not count: other programs use it.
     fn life(&self, flags: c_int) -> Option<[u64; 2]> {
         let call = CloneCall::Clone { flags };
         let argument = std::ptr::from_ref(self.results).cast();
+        let waits = RunQueueWaits::begin();
         let began = now();
         // SAFETY: the child only makes system calls and exits. The results outlive it, and the
         // stack is not used again before its end.
-        let child = unsafe { self.stack.start(call, exit_at_once, argument) };
-        reap(child.ok()?).ok()?;
+        let child = unsafe { self.stack.start(call, exit_at_once, argument) }.ok()?;
+        await_end(child).ok()?;
         let ended = now();
         let born = Nanos(self.results.born.load(Ordering::Relaxed));
-        Some([born, ended].map(|at| at.since(began).0))
+        let waits = waits.each_until_end_of(child).map(|wait| if wait > MAX_WAKE_UP { wait.0 } else { 0 });
+        let reaping = timed(|| drop(reap(child)));
+        Some(without_waits(born.since(began), Nanos(ended.since(began).0 + reaping.0), waits))
     }
 
     /// Writes to pages that a running child shares. Then the child ends, and as many other pages
@@ -137,6 +144,13 @@ impl Bench<'_> {
         self.results.reuses.add([timed(|| pages.write()).0]);
         Some(())
     }
+}
+
+/// Returns the times until a child was born and until it was reaped, without the waits of its
+/// parent and of the child for a CPU. The parent's are after the birth.
+fn without_waits(born: Nanos, reaped: Nanos, [own, of_child]: [u64; 2]) -> [u64; 2] {
+    let born = born.0.saturating_sub(of_child);
+    [born, reaped.0.saturating_sub(own + of_child).max(born)]
 }
 
 unsafe extern "C" fn exit_at_once(results: *const u8) -> ! {
@@ -164,5 +178,18 @@ fn identify() {
     const CACHES: u32 = 4;
     for cache in 0..IDENTIFICATIONS {
         std::hint::black_box(std::arch::x86_64::__cpuid_count(CACHES, cache % 4));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_birth_waits_for_the_cpu_of_the_child_and_a_reaping_for_both() {
+        let [born, reaped] = [Nanos(4_100_000), Nanos(9_300_000)];
+        assert_eq!(without_waits(born, reaped, [0, 0]), [4_100_000, 9_300_000]);
+        assert_eq!(without_waits(born, reaped, [5_000_000, 4_000_000]), [100_000, 300_000]);
+        assert_eq!(without_waits(born, reaped, [9_000_000, 4_000_000]), [100_000, 100_000]);
     }
 }

@@ -27,14 +27,20 @@ impl RunQueueWaits {
     /// Returns the run queue time of this process since `begin`, plus all the run queue time of the
     /// child, which must not have been reaped. Zero if either is unknown.
     pub fn until_end_of(&self, child: c_int) -> Nanos {
+        let [own, of_child] = self.each_until_end_of(child);
+        Nanos(own.0 + of_child.0)
+    }
+
+    /// Returns both run queue times by themselves.
+    pub fn each_until_end_of(&self, child: c_int) -> [Nanos; 2] {
         self.known_until_end_of(child).unwrap_or_default()
     }
 
-    fn known_until_end_of(&self, child: c_int) -> Option<Nanos> {
+    fn known_until_end_of(&self, child: c_int) -> Option<[Nanos; 2]> {
         let ours = second_number(c"/proc/self/schedstat")?.since(self.0?);
         let mut path = [0; BUFFER_BYTES];
         write!(&mut path[..], "/proc/{child}/schedstat").ok()?;
-        Some(Nanos(ours.0 + second_number(CStr::from_bytes_until_nul(&path).ok()?)?.0))
+        Some([ours, second_number(CStr::from_bytes_until_nul(&path).ok()?)?])
     }
 }
 
