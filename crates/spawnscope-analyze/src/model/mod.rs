@@ -3,6 +3,7 @@
 //! thread waited.
 
 pub(crate) mod compact;
+pub(crate) mod creation_costs;
 pub mod external_wait;
 pub mod frames;
 pub(crate) mod grouped;

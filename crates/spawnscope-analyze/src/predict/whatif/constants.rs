@@ -4,6 +4,7 @@
 
 use super::interval::USUAL_REPEATABILITY;
 use super::refill::Refill;
+use crate::model::creation_costs::{MAX_FORK_CREATE, MAX_VFORK_CREATE, creation_cost};
 use crate::model::grouped::grouped;
 use crate::model::launch::Launch;
 use crate::model::phases::Phase;
@@ -58,11 +59,6 @@ const IDENTIFY_SPREAD: f64 = 0.1;
 
 const UNMEASURED_SPREAD: f64 = 0.2;
 const MAX_SPREAD: f64 = 0.5;
-/// Maximum time of a fork by a small process on any machine, in nanoseconds. Larger values come
-/// from large processes or from a busy machine.
-const MAX_FORK_CREATE: f64 = 200_000.0;
-/// Maximum time of a vfork on any machine, in nanoseconds.
-const MAX_VFORK_CREATE: f64 = 100_000.0;
 /// Assumed `free_per_copy` if it was not measured. Measured values lie between 0.66 and 0.88.
 const USUAL_FREE_PER_COPY: f64 = 0.7;
 /// Plausible range of `free_per_copy`. A measurement outside of this range was disturbed.
@@ -75,9 +71,8 @@ impl Constants {
         let (identify, identify_spread) = identification(recording);
         let ratio = recording.measured_ns(Constant::PageFree).zip(recording.measured_ns(Constant::PageCopy));
         Constants {
-            fork_create: recording.measured_ns(Constant::ForkCreate).or(min_fork).map(|ns| ns.min(MAX_FORK_CREATE)),
-            vfork_create: recording
-                .measured_ns(Constant::VforkCreate)
+            fork_create: creation_cost(recording, Constant::ForkCreate).or(min_fork).map(|ns| ns.min(MAX_FORK_CREATE)),
+            vfork_create: creation_cost(recording, Constant::VforkCreate)
                 .or_else(|| min_create(forest, &[Mechanism::Vfork, Mechanism::PosixSpawn]))
                 .or(min_fork)
                 .map(|ns| ns.min(MAX_VFORK_CREATE)),

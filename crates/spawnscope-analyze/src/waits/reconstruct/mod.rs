@@ -10,6 +10,7 @@ mod ties;
 
 use events::{ChildEventKind, ChildEvents, child_events};
 
+use crate::model::creation_costs::creation_cost;
 use crate::model::phases::Phase;
 use crate::model::timeline::{ThreadIndex, Timelines, returned_at};
 use crate::model::tree::Forest;
@@ -143,7 +144,7 @@ fn slice(task: TaskId, on: Nanos, off: Nanos, reason: LeftCpu) -> SliceRow {
 /// Returns, for each launch, the time of its parent that was the creation of the launch. Zero if
 /// the creation is known.
 fn creations(recording: &Recording, forest: &Forest<'_>, events: &ChildEvents) -> Vec<Creation> {
-    let measured = |what| Nanos(recording.measured_ns(what).unwrap_or_default() as u64);
+    let measured = |what| Nanos(creation_cost(recording, what).unwrap_or_default() as u64);
     let creating = [Constant::ForkCreate, Constant::VforkCreate].map(measured);
     let [fork_exit, vfork_exit] = [Constant::ForkExit, Constant::VforkExit].map(measured);
     let reaping = [fork_exit.max(creating[0]), vfork_exit.max(creating[1])];
