@@ -1,6 +1,6 @@
-//! What creating a process costs on the recorded machine, as measured before the recording. If the
-//! machine was busy then, the processes also waited for a CPU: usually some milliseconds, a time
-//! slice of another process.
+//! What creating a process costs on the recorded machine, as measured before the recording. On a
+//! busy machine, the measured time includes a wait for a CPU, which is usually some milliseconds:
+//! the time slice of another process.
 
 use spawnscope_data::event::Constant;
 use spawnscope_data::rows::Recording;

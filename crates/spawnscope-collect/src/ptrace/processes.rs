@@ -83,8 +83,9 @@ pub(super) enum Executes {
 }
 
 impl Executes {
-    /// What a program does that was executed by the first name. The second is that of the
-    /// interpreter if it is a script. `replaced`: the programs that have executed another one.
+    /// Returns what to expect of a program. The first name is the path that was executed; the
+    /// second is the same, or the interpreter of a script. `replaced`: the programs that have
+    /// executed another one.
     pub(super) fn of(names: [&Vec<u8>; 2], replaced: &HashSet<Vec<u8>>) -> Executes {
         if names.iter().any(|name| programs::is_executor(name)) {
             Executes::Soon

@@ -23,7 +23,7 @@ const NAME_WIDTH: usize = 8;
 const MIN_SITE_WIDTH: usize = 8;
 const MIN_COMMAND_WIDTH: usize = 24;
 const MAX_EDITS: usize = 3;
-/// About as many lines has a fix at most if texts are shortened.
+/// A shortened fix has at most about this many lines.
 const MAX_SHORT_LINES: usize = 2;
 /// A figure that exceeds another one, of which it seems to be a part, is explained from this share
 /// on.
@@ -269,8 +269,8 @@ fn words_of(text: &str) -> Vec<&str> {
 }
 
 /// Prints the table: the programs without which most is saved, and each program that the text above
-/// names. If possible, it has no more than `most` rows. `legends` are explanations, of which the
-/// caller knows one.
+/// names. It has at most `most` rows, unless the text names more programs. `legends` are
+/// explanations, of which the caller knows one.
 fn print_table(page: &mut Page, report: &Report, named: &[&str], most: usize, legends: Option<Option<&str>>) {
     let labels: Vec<String> = report.groups.iter().map(|group| text::escape(&group.label)).collect();
     let is_named = |index: &usize| named.contains(&labels[*index].as_str());

@@ -37,8 +37,7 @@ pub struct Diff {
     /// Number of lost events before and after. If it is not zero, counts are lower limits.
     pub lost: [u64; 2],
     pub conditions: Vec<Condition>,
-    /// A script whose lines are compared with those of another one, because it has another name in
-    /// the newer recordings.
+    /// The old and the new name of a renamed script, whose lines are compared.
     pub renamed: Option<[Vec<u8>; 2]>,
     pub wall: TimeChange,
     pub launches: CountChange,

@@ -134,8 +134,8 @@ impl Run {
     }
 }
 
-/// Returns the file of the older recordings that has another name in the newer ones, with that
-/// name: the only file on each side that the other side lacks.
+/// Returns the old and the new name of a renamed file. A file counts as renamed if each side has
+/// exactly one file that the other side lacks.
 pub(super) fn renamed_file(before: &[Run], after: &[Run]) -> Option<[Vec<u8>; 2]> {
     let files = |runs: &[Run]| {
         let lines = runs.iter().flat_map(|run| run.launches.keys()).filter_map(|key| key.script_line.as_ref());

@@ -208,7 +208,7 @@ fn script_line(script: &[u8], line: u32) -> Option<Vec<u8>> {
 /// returns its caller in the same file, which is more precise.
 fn script_frame<'a>(frames: Frames<'a>, detail: Detail, helpers: &Helpers<'a>) -> Option<Frame<'a>> {
     let mut innermost = None;
-    // What npm launches is in `package.json`.
+    // npm launches what `package.json` says, so its own code is no call site.
     let mut frames = frames.filter(|frame| has_position(frame) && !is_of_npm(frame));
     while let Some(frame) = frames.next() {
         if !is_standard_library(&frame) && !helpers.contains(&frame) {

@@ -332,7 +332,7 @@ fn fix_of_unknown(context: &RuleContext<'_, '_>, finding: Finding, program: &str
     };
     let is_selection = several.as_ref().is_some_and(|line| line.contains(&format!("={INPUTS}"))) && kind != "merge";
     let options = with_all_options(context, all);
-    // What goes to a file is not asked.
+    // Nothing reads output that goes to a file.
     let is_read = is_fed || context.is_captured(all[0]) || reader_of(context, all[0]).is_some();
     let is_filter = runtime == Runtime::Shell && is_read && (has_property(command, "keeps-lines") || command == b"awk");
     let is_in_recipe = context.sites.call_site_of(all[0] as usize).is_some_and(|site| site.language == Language::Make);

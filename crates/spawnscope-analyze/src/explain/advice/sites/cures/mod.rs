@@ -120,8 +120,9 @@ pub(super) fn are_lines_of_a_language(context: &RuleContext<'_, '_>, site: &Site
         )
 }
 
-/// Whether a site launches such command lines, and they have a cure as a whole: without a shell, or
-/// in the language. If not, their programs may have some.
+/// Whether a site launches such command lines and has a cure for them as a whole, such as functions
+/// of the language. Running them at the same time does not count. Without such a cure, the programs
+/// of the lines are sites of their own.
 pub(super) fn have_cure_of_lines(context: &RuleContext<'_, '_>, site: &Site<'_>) -> bool {
     are_lines_of_a_language(context, site) && of(context, site).iter().any(|cure| cure.rule != PARALLEL)
 }

@@ -99,7 +99,7 @@ fn shared_file<'a>(context: &RuleContext<'_, 'a>, all: &[u32]) -> Option<&'a [u8
     for index in all {
         let own = context.example(&[*index]);
         let execs = context.walk(&[*index]).filter_map(|step| context.launch(step.index as u32).execs.last());
-        // Not a program of sed, and not what the system has.
+        // Programs of sed are no files, and those of the system do not change.
         let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-".contains(byte);
         let is_file = |word: &&[u8]| {
             base_name(word).contains(&b'.')
