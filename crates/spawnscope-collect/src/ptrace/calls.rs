@@ -142,7 +142,7 @@ impl Tracing {
             self.note_exec_call(tid, thread.launch);
         }
         // Not before, because finding the call takes a while.
-        let (enter, enter_cpu) = (clock::now(), clock::cpu_time_of(tid));
+        let (enter, enter_cpu) = (clock::now(), self.stop_times.cpu_time_of(tid));
         let path = memory::read_string(tid, path, MAX_PATH).unwrap_or_default();
         let gains_privilege = !self.keeps_privilege && self.privileges.are_given(tid, &path, facts.as_ref());
         let call = ExecCall { enter, enter_cpu, path, facts };

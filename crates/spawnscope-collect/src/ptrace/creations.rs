@@ -57,7 +57,7 @@ impl Tracing {
         let mut parent_rss_bytes = None;
         if let Some(parent) = self.processes.process(parent.launch) {
             (process.execs, process.is_filtered) = (parent.execs, parent.is_filtered);
-            let since_begun = || Some(clock::cpu_time_of(parent.pid)?.since(parent.begun?.1));
+            let since_begun = || Some(self.stop_times.cpu_time_of(parent.pid)?.since(parent.begun?.1));
             let worked = self.waits.on_launch(parent.pid, creator, child, process.shares_memory).or_else(since_begun);
             // Only a large parent creates slowly.
             let may_be_large =

@@ -1,7 +1,6 @@
 //! When a new process would have got a CPU without the tracer, which stops it and its creator.
 
 use spawnscope_data::event::{Nanos, Pid};
-use spawnscope_system::clock;
 
 use super::counters::{Counters, counters_of};
 
@@ -29,9 +28,10 @@ impl FirstStop {
         process: Pid,
         second: Nanos,
         first: Option<Nanos>,
+        ran: Option<Nanos>,
         at_first_call: bool,
     ) -> Option<Nanos> {
-        let estimate = first.and_then(|first| self.estimate(second, first, clock::cpu_time_of(process)?));
+        let estimate = first.and_then(|first| self.estimate(second, first, ran?));
         let latest = Nanos(second.0.saturating_sub(first.unwrap_or_default().0));
         estimate.or_else(|| self.looked_up(&counters_of(process)?, at_first_call, latest))
     }

@@ -5,7 +5,6 @@
 use std::collections::{HashMap, VecDeque};
 
 use spawnscope_data::event::{EventKind, LeftCpu, Nanos, Pid, Slice, TaskId, Wake, Waker};
-use spawnscope_system::clock;
 
 use super::blocked::pipe_behind;
 use super::counters::counters_of;
@@ -112,7 +111,7 @@ impl Tracing {
             (slice.on?, at.since(slice.off).0)
         } else {
             let (from, cpu_before) = begun?;
-            let off = at.since(from).since(cpu.or_else(|| clock::cpu_time_of(tid))?.since(cpu_before));
+            let off = at.since(from).since(cpu.or_else(|| self.stop_times.cpu_time_of(tid))?.since(cpu_before));
             if off.0 < MIN_OFF_NS {
                 return None;
             }

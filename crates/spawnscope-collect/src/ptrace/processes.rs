@@ -105,6 +105,8 @@ pub(super) struct Loading {
     pub(super) detour: EntryDetour,
     pub(super) returned: Nanos,
     pub(super) return_cpu: Nanos,
+    /// The part of it that the stops have used.
+    pub(super) cpu_of_stops: Nanos,
 }
 
 impl Process {

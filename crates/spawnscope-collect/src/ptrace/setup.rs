@@ -227,7 +227,12 @@ impl Tracing {
         if let Some(setup) = &mut process.setup {
             match call.stop {
                 CallStop::Neither => setup.unblocking = Unblocking::Past,
-                CallStop::Enters(..) => setup.facts = call.facts(tid),
+                CallStop::Enters(..) => {
+                    setup.facts = call.facts(tid);
+                    if let Some(facts) = &setup.facts {
+                        self.stop_times.begin_earlier(tid, facts.entered);
+                    }
+                }
                 CallStop::Leaves(_) if is_first_thread && setup.exec.is_none() => {
                     setup.exec = ExecCall::left(tid, &call);
                 }

@@ -3,7 +3,9 @@
 //! the same machine needed 8 us in a regular loop, and 35 us in storms of launches. Therefore it is
 //! measured during the recording. If a thread got a CPU only once between two stops, it has not
 //! waited in between, and what the scheduler's counters do not show as CPU time is the latency of
-//! one stop. Without these counters, it is unknown and counts as nothing.
+//! one stop. Without these counters, it is unknown and counts as nothing. The CPU time that a stop
+//! takes of the thread itself is part of the latency, too, and hardly depends on what is recorded.
+//! It is measured before.
 
 use std::fs::File;
 
@@ -21,6 +23,9 @@ const AVERAGED: u32 = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct StopLatency {
+    /// The CPU time that a stop takes of the thread.
+    own: Nanos,
+    /// The rest of the latency.
     mean: f64,
     stops: u32,
     threads: u32,
@@ -35,9 +40,17 @@ struct Measured {
 }
 
 impl StopLatency {
+    pub(super) fn new(own: Nanos) -> StopLatency {
+        StopLatency { own, ..StopLatency::default() }
+    }
+
+    pub(super) fn own(&self) -> Nanos {
+        self.own
+    }
+
     /// Returns half of the latency, which passes before the tracer sees a stop.
     pub(super) fn half(&self) -> Nanos {
-        Nanos((self.mean / 2.0) as u64)
+        Nanos(((self.mean + self.own.0 as f64) / 2.0) as u64)
     }
 
     /// Notes that a thread has stopped for the first time.

@@ -1,12 +1,13 @@
 //! How long the tracer stops each thread: from the moment at which the thread would have continued
 //! without the tracer until it continues. This is the work of the tracer, and the time that it
 //! takes to stop and to resume a thread (`StopLatency`), half of which passes before the tracer
-//! sees the stop. A thread also waits while the tracer handles another one, which takes
-//! milliseconds at the first exec of a program. The analysis takes all this off all times. Stops
-//! that follow one another closely are reported as one, unless something else about the thread is
-//! reported in between.
+//! sees the stop. A part of that is CPU time of the thread itself, which is no work of its program.
+//! A thread also waits while the tracer handles another one, which takes milliseconds at the first
+//! exec of a program. The analysis takes all this off all times. Stops that follow one another
+//! closely are reported as one, unless something else about the thread is reported in between.
 
 use spawnscope_data::event::{Event, EventKind, Nanos, Pid, TaskId};
+use spawnscope_system::clock;
 use spawnscope_system::ids::IdMap;
 
 use super::processes::Thread;
@@ -23,9 +24,11 @@ const AT_ONCE: Nanos = Nanos(5_000);
 #[derive(Debug, Default)]
 pub(super) struct StopTimes {
     latency: StopLatency,
+    /// The CPU time that each thread has used for its stops.
+    cpu: IdMap<Pid, Nanos>,
     /// The threads that are stopped, and since when.
     begun: IdMap<Pid, Nanos>,
-    /// Since when the other threads have been running, without the latency of their last stop.
+    /// When each thread was resumed after its last stop, without the latency of that stop.
     resumed: IdMap<Pid, Nanos>,
     /// The last stop of each thread, until it is reported.
     ended: IdMap<TaskId, Event>,
@@ -34,6 +37,21 @@ pub(super) struct StopTimes {
 }
 
 impl StopTimes {
+    /// `own`: the CPU time of a thread for a stop.
+    pub(super) fn new(own: Nanos) -> StopTimes {
+        StopTimes { latency: StopLatency::new(own), ..StopTimes::default() }
+    }
+
+    /// Returns the CPU time that a thread has used for its stops.
+    pub(super) fn cpu_of_stops(&self, tid: Pid) -> Nanos {
+        self.cpu.get(&tid).copied().unwrap_or_default()
+    }
+
+    /// Returns the CPU time of a process, without that of its stops.
+    pub(super) fn cpu_time_of(&self, process: Pid) -> Option<Nanos> {
+        Some(clock::cpu_time_of(process)?.since(self.cpu_of_stops(process)))
+    }
+
     /// Notes that the tracer has asked for an event at `asked`, and got it at `seen`.
     pub(super) fn got_event(&mut self, asked: Nanos, seen: Nanos) {
         if seen.since(asked) > AT_ONCE {
@@ -53,14 +71,24 @@ impl StopTimes {
         if let Some(since) = self.begun.get(&tid) {
             return seen.min(*since);
         }
-        let resumed = self.resumed.remove(&tid);
+        let resumed = self.resumed.get(&tid).copied();
         if resumed.is_none() {
             self.latency.on_first_stop(tid);
         }
         self.latency.on_stop(tid, seen, LONG);
         let since = self.held_back_since(resumed, seen);
         self.begun.insert(tid, since);
+        self.cpu.entry(tid).or_default().0 += self.latency.own().0;
         since.min(seen)
+    }
+
+    /// Notes that a stopped thread has run instructions of ours since `at`, as its memory says.
+    pub(super) fn begin_earlier(&mut self, tid: Pid, at: Nanos) {
+        if let Some((since, resumed)) = self.begun.get_mut(&tid).zip(self.resumed.get(&tid)) {
+            let at = at.clamp(*resumed, (*since).max(*resumed));
+            self.cpu.entry(tid).or_default().0 += since.since(at).0;
+            *since = at.min(*since);
+        }
     }
 
     /// Returns since when something is held back that the tracer sees at `seen`, of a thread that
@@ -71,22 +99,23 @@ impl StopTimes {
         since.max(resumed.unwrap_or_default())
     }
 
-    /// Notes that a thread continues. Returns how long it was stopped, and its stop before, if that
-    /// must be reported now.
+    /// Notes that a thread continues. Returns how long it was off its CPU for this stop, and its
+    /// stop before, if that must be reported now.
     pub(super) fn end(&mut self, tid: Pid, thread: Thread, at: Nanos) -> Option<(Nanos, Option<Event>)> {
         let since = self.begun.remove(&tid)?;
         self.latency.on_resumed(tid, at);
         let until = Nanos(at.0 + self.latency.half().0);
         self.resumed.insert(tid, until);
         let span = until.since(since);
+        let off = span.since(self.latency.own());
         if let Some(last) = self.ended.get_mut(&thread.task)
             && since.since(last.at) <= MAX_GAP
         {
             last.at.0 += span.0;
-            return Some((span, None));
+            return Some((off, None));
         }
         let stop = Event { at: until, launch: thread.launch, task: thread.task, kind: EventKind::Stopped { since } };
-        Some((span, self.ended.insert(thread.task, stop)))
+        Some((off, self.ended.insert(thread.task, stop)))
     }
 
     /// Returns how long the last stop of a thread was, unless it has been reported.
@@ -117,6 +146,7 @@ impl StopTimes {
     /// held back if the tracer sees it at `seen`.
     pub(super) fn forget(&mut self, tid: Pid, seen: Nanos) -> Nanos {
         self.begun.remove(&tid);
+        self.cpu.remove(&tid);
         self.latency.forget(tid);
         let resumed = self.resumed.remove(&tid);
         self.held_back_since(resumed, seen).min(seen)
@@ -144,6 +174,24 @@ mod tests {
         times.move_first(TaskId(4), Nanos(800_000));
         let last = times.take(TaskId(4)).map(|event| (event.at, event.kind));
         assert_eq!(last, Some((Nanos(810_000), EventKind::Stopped { since: Nanos(800_000) })));
+    }
+
+    #[test]
+    fn a_stop_includes_the_cpu_time_that_it_takes_of_the_thread() {
+        let mut times = StopTimes::new(Nanos(6_000));
+        let thread = Thread::new(LaunchId(3), TaskId(4));
+        assert_eq!(times.begin(Pid(7), Nanos(100_000)), Nanos(97_000));
+        assert_eq!(times.end(Pid(7), thread, Nanos(130_000)), Some((Nanos(30_000), None)));
+        times.begin(Pid(7), Nanos(900_000));
+        times.begin_earlier(Pid(7), Nanos(890_000));
+        assert_eq!(times.cpu_of_stops(Pid(7)), Nanos(6_000 + 6_000 + 7_000), "it worked for the second stop");
+        times.begin_earlier(Pid(7), Nanos(u64::MAX));
+        times.end(Pid(7), thread, Nanos(900_000));
+        let last = times.take(TaskId(4)).map(|event| (event.at, event.kind));
+        assert_eq!(last, Some((Nanos(903_000), EventKind::Stopped { since: Nanos(890_000) })));
+        times.begin(Pid(7), Nanos(950_000));
+        times.begin_earlier(Pid(7), Nanos(0));
+        assert_eq!(times.begun[&Pid(7)], Nanos(903_000), "not before it was resumed");
     }
 
     #[test]

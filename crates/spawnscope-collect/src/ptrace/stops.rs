@@ -66,7 +66,8 @@ impl Tracing {
         {
             let at_first_call = matches!(stop, Stop::SystemCall | Stop::Signal(libc::SIGURG));
             let (second, first) = (self.stop_times.begin(tid, clock::now()), self.stop_times.last_span(thread.task));
-            process.first_run = first_stop.first_run(tid, second, first, at_first_call);
+            let ran = self.stop_times.cpu_time_of(tid);
+            process.first_run = first_stop.first_run(tid, second, first, ran, at_first_call);
             if let Some(first_run) = process.first_run {
                 self.stop_times.move_first(thread.task, first_run);
             }
@@ -183,7 +184,7 @@ impl Tracing {
     /// begins. It must also stop then if its system calls are traced from then on, or if it may
     /// execute another program in its place. Otherwise reports that the program has begun.
     fn begin_load(&mut self, pid: Pid, thread: Thread, image: Option<&Image>, program: Vec<u8>) {
-        let cpu = clock::cpu_time_of(pid);
+        let (cpu, cpu_of_stops) = (clock::cpu_time_of(pid), self.stop_times.cpu_of_stops(pid));
         let returned = clock::now();
         let Some(return_cpu) = cpu else {
             // The process was killed in the meantime.
@@ -193,7 +194,7 @@ impl Tracing {
         let (executes, is_filtered) =
             process.map(|process| (process.executes, process.is_filtered)).unwrap_or_default();
         if let Some(process) = self.processes.process(thread.launch) {
-            process.begun = Some((returned, return_cpu));
+            process.begun = Some((returned, return_cpu.since(cpu_of_stops)));
         }
         if image.is_none_or(|image| !image.has_loader) {
             self.note_pipes(pid, thread.launch);
@@ -204,7 +205,7 @@ impl Tracing {
             Some(image) if !image.has_loader => Loaded::default(),
             Some(image) => match entry_of(image).map(|entry| EntryDetour::install(pid, entry, stops)) {
                 Some(Ok(detour)) => {
-                    let loading = Loading { program, detour, returned, return_cpu };
+                    let loading = Loading { program, detour, returned, return_cpu, cpu_of_stops };
                     if let Some(process) = self.processes.process(thread.launch) {
                         process.loading = Some(loading);
                     }
@@ -216,7 +217,7 @@ impl Tracing {
         };
         self.begin_program(pid, thread.launch);
         self.launchers.watch(pid);
-        let loaded = Loaded { returned, return_cpu: Some(return_cpu), ..loaded };
+        let loaded = Loaded { returned, return_cpu: Some(return_cpu.since(cpu_of_stops)), ..loaded };
         self.report(returned, thread.launch, thread.task, EventKind::Loaded(loaded));
     }
 
@@ -275,7 +276,8 @@ impl Tracing {
 
     fn report_load_end(&mut self, at: Nanos, launch: LaunchId, end: Option<(Nanos, Nanos)>) -> Option<()> {
         let loading = self.processes.process(launch)?.loading.take()?;
-        let (returned, return_cpu) = (loading.returned, Some(loading.return_cpu));
+        let (returned, return_cpu) = (loading.returned, Some(loading.return_cpu.since(loading.cpu_of_stops)));
+        let end = end.map(|(end, cpu)| (end, cpu.since(loading.cpu_of_stops)));
         let loaded = Loaded { returned, return_cpu, ..Loaded::by_loader(end) };
         self.report(at, launch, TaskId(launch.0), EventKind::Loaded(loaded));
         Some(())
@@ -292,6 +294,7 @@ impl Tracing {
         let (last_thread, had_threads) = (process.thread_count == 0, process.had_threads);
         let (pid, first_run) = (process.pid, process.first_run.take());
         let cpu = if had_threads { cpu_of_thread(pid, tid) } else { clock::cpu_time_of(pid) };
+        let cpu = cpu.map(|cpu| cpu.since(self.stop_times.cpu_of_stops(tid)));
         if last_thread {
             let pipes = self.processes.process(thread.launch).and_then(|process| process.pipes);
             self.waits.on_exiting(pid, || pipes.unwrap_or_else(|| Pipes::of(pid)));

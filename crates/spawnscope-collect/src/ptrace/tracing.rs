@@ -11,7 +11,9 @@ use rustix::event::{PollFd, PollFlags};
 use spawnscope_data::event::{Event, EventKind, LaunchId, Nanos, Pid, TaskId};
 use spawnscope_system::ids::IdMap;
 use spawnscope_system::process::wait_until;
-use spawnscope_system::ptrace::{Event as Traced, ExecPoint, Options, Resume, Stop, Tracer, Tracers, named_processes};
+use spawnscope_system::ptrace::{
+    Event as Traced, ExecPoint, Options, Resume, Stop, Tracer, Tracers, named_processes, stop_cost,
+};
 use spawnscope_system::signals::ChildChanges;
 use spawnscope_system::{clock, procfs};
 
@@ -102,7 +104,7 @@ impl Tracing {
             keeps_privilege: programs::traced_programs_keep_privilege(),
             replaced: HashSet::new(),
             exec_points: Vec::new(),
-            stop_times: StopTimes::default(),
+            stop_times: StopTimes::new(stop_cost::measure().unwrap_or_default()),
             shared,
             children,
             events: Vec::new(),
@@ -209,10 +211,10 @@ impl Tracing {
     fn end_stop(&mut self, tid: Pid) {
         let now = clock::now();
         if let Some(thread) = self.processes.thread(tid).filter(|_| !self.is_detaching)
-            && let Some((span, earlier)) = self.stop_times.end(tid, thread, now)
+            && let Some((off, earlier)) = self.stop_times.end(tid, thread, now)
         {
             self.events.extend(earlier);
-            self.waits.on_resumed(tid, now, span);
+            self.waits.on_resumed(tid, now, off);
         }
     }
 

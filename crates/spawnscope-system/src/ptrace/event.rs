@@ -1,6 +1,8 @@
 //! Decodes the wait status of a tracee. ptrace(2) describes each kind of stop.
 
-use super::request::Resume;
+use std::ffi::c_int;
+
+use super::request::{Resume, message};
 use spawnscope_data::event::Pid;
 
 /// A change of a thread.
@@ -66,6 +68,14 @@ const STOP_SIGNALS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, lib
 const SYSTEM_CALL_BIT: i32 = 0x80;
 
 impl Event {
+    /// Waits for the next event of a child. `None` if it cannot be awaited.
+    pub(super) fn await_of(child: Pid) -> Option<Event> {
+        let mut status: c_int = 0;
+        // SAFETY: `status` has room for a status.
+        let pid = unsafe { libc::waitpid(child.0, &raw mut status, libc::__WALL) };
+        (pid == child.0).then(|| Event::decode(child, status, message))
+    }
+
     /// Decodes a wait status. `message` requests the event's message from the kernel
     /// (PTRACE_GETEVENTMSG), which is possible while the thread is stopped by the event.
     pub(super) fn decode(thread: Pid, status: i32, message: impl FnOnce(Pid) -> Option<u64>) -> Event {

@@ -24,6 +24,8 @@ const CWD_BYTES: usize = 256;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecFacts {
+    /// When the process entered its detour.
+    pub entered: Nanos,
     /// The file that the path leads to.
     pub file: FileVersion,
     pub cwd: Vec<u8>,
@@ -70,6 +72,7 @@ impl ExecFacts {
     /// `sum`: the sum of all results, of which only that of the last call is not 0 if none has
     /// failed, the length of the path with its NUL.
     fn parse(bytes: &[u8], sum: i64) -> Option<ExecFacts> {
+        let entered = parse_time(bytes)?;
         let status = |index: usize| FileVersion::parse(bytes.get(FILES_AT + index * FILE_STRIDE..)?);
         let cwd = bytes.get(CWD_AT..)?.split(|byte| *byte == 0).next()?;
         let file = status(0)?;
@@ -82,7 +85,7 @@ impl ExecFacts {
             let file = status(index)?;
             (file.mode & libc::S_IFMT == libc::S_IFIFO && file.device == pipes_device).then_some(file.inode)
         };
-        Some(ExecFacts { file, cwd: cwd.to_vec(), pipes: [pipe(2), pipe(3), pipe(4)] })
+        Some(ExecFacts { entered, file, cwd: cwd.to_vec(), pipes: [pipe(2), pipe(3), pipe(4)] })
     }
 }
 
@@ -98,8 +101,13 @@ fn own_files() -> Option<((u64, u64), u64)> {
 
 /// Returns when a thread that is in its detour entered its execve.
 pub(super) fn time(thread: Pid, registers: &Registers) -> Option<Nanos> {
-    let [seconds, nanos] = memory::read_words(thread, [0, 8].map(|at| registers.stack_pointer() + at))?;
-    Some(Nanos(seconds * 1_000_000_000 + nanos))
+    parse_time(&memory::read(thread, registers.stack_pointer(), FILES_AT))
+}
+
+/// Parses the `struct timespec` at the beginning of the stored bytes.
+fn parse_time(bytes: &[u8]) -> Option<Nanos> {
+    let [seconds, nanos] = [0, 8].map(|at| number_at(bytes, at).map(u64::from_le_bytes));
+    Some(Nanos(seconds?.saturating_mul(1_000_000_000).saturating_add(nanos?)))
 }
 
 /// Length in bytes of `code`. 0: it is not known for this processor.

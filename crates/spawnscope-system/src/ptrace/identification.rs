@@ -10,7 +10,7 @@
 //! processes and obeys their rules (`launch_timing`): it only makes system calls.
 
 use std::arch::x86_64::__cpuid_count;
-use std::ffi::{CStr, c_int};
+use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::fcntl::OFlag;
@@ -18,7 +18,7 @@ use nix::unistd::pipe2;
 
 use super::event::{Event, Stop};
 use super::registers::{CallInfo, CallStop, Registers};
-use super::request::{Options, Resume, message, poke, resume, seize};
+use super::request::{Options, Resume, poke, resume, seize};
 use crate::launch_timing::clone::fork;
 use crate::memory::{self, number_at};
 use crate::process::die_with_parent;
@@ -90,7 +90,7 @@ impl CpuidCounter {
 
     fn run(mut self) -> Option<u32> {
         for _ in 0..MAX_STOPS {
-            match wait_for_event(self.child)? {
+            match Event::await_of(self.child)? {
                 Event::Ended(_, status) => return (status == 0 && self.replaced > 0).then_some(self.executed),
                 Event::Stopped(_, stop) => self.handle_stop(stop)?,
             }
@@ -174,13 +174,6 @@ impl CpuidCounter {
         self.executed += 1;
         Some(())
     }
-}
-
-fn wait_for_event(child: Pid) -> Option<Event> {
-    let mut status: c_int = 0;
-    // SAFETY: `status` has room for a status.
-    let pid = unsafe { libc::waitpid(child.0, &raw mut status, libc::__WALL) };
-    (pid == child.0).then(|| Event::decode(child, status, message))
 }
 
 /// The number of words on the initial stack before the auxiliary vector: argc, one argument, and

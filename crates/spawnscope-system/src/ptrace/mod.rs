@@ -1,9 +1,9 @@
 //! Traces processes by ptrace(2). `Tracer` seizes threads, reports their events (`event`), resumes
 //! them, and detaches from them; `registers`, `entry`, `exec`, `stores`, `unblocking` and `again`
-//! examine and change a stopped thread, `identification` counts CPUID instructions of a child, and
-//! `refusal` explains why the kernel does not permit tracing. The caller decides what happens at
-//! each stop. If it passes the stop on (`Tracer::pass_on`), the thread behaves as if it were not
-//! traced.
+//! examine and change a stopped thread, `identification` counts CPUID instructions of a child,
+//! `stop_cost` measures what a stop costs, and `refusal` explains why the kernel does not permit
+//! tracing. The caller decides what happens at each stop. If it passes the stop on
+//! (`Tracer::pass_on`), the thread behaves as if it were not traced.
 //!
 //! Rules of the kernel that shape this module:
 //! - Each thread of a process is a separate tracee, with its own stops. The tracer is a thread too:
@@ -32,6 +32,7 @@ pub mod identification;
 pub mod refusal;
 mod registers;
 mod request;
+pub mod stop_cost;
 mod stores;
 mod tracers;
 pub mod unblocking;
