@@ -320,12 +320,23 @@ fn a_shell_that_only_execs_a_program_can_be_removed() {
 
 #[test]
 fn a_program_that_got_the_command_of_its_only_child_is_a_wrapper() {
-    for (argv, is_wrapper) in [("timeout 9 dirname a/b", true), ("mydirname a/b", false), ("timeout 9", false)] {
+    for argv in ["timeout 9 dirname a/b", "timeout 9 nice dirname a/b", "mydirname a/b", "timeout 9"] {
+        let is_wrapper = argv.starts_with("timeout 9 ");
         let mut serial = Serial::new();
         let argv: Vec<&str> = argv.split(' ').collect();
         let wrapper = serial.launch(&Spans { run: 5_000_000, ..Spans::USUAL }, Some(("/usr/bin/timeout", &argv)));
         let first_run = serial.builder.row(wrapper).first_run.unwrap().0;
         let program = serial.builder.launch(wrapper, first_run + 2_000_000, &Spans::USUAL, DIRNAME);
+        if let [.., "nice", _, _] = argv[..] {
+            serial.builder.recording.execs.last_mut().unwrap().argv = serial.builder.text(b"nice\0dirname\0a/b\0");
+            let loaded = first_run + 4_000_000;
+            serial.builder.exec_at(
+                program,
+                b"/usr/bin/dirname",
+                &[b"dirname", b"a/b"],
+                [0, 9_000, 90_000].map(|at| loaded + at),
+            );
+        }
         let recorded = serial.finish();
         let prediction = predict(&recorded, &Constants::default(), &[(Change::Direct, &[wrapper])]);
         assert_eq!(!prediction.changed[0].is_empty(), is_wrapper, "{argv:?}");

@@ -75,28 +75,32 @@ fn with_arguments(command: &[u8]) -> Vec<u8> {
 }
 
 /// Removes the execs that only lead to the last exec, and all launches between them. Completely
-/// removes a wrapper that launches the program. If a launch is not a wrapper, and executes only its
-/// program, removes the wrappers above it.
+/// removes a wrapper that launches the program. If a launch is not a wrapper, removes the wrappers
+/// above it.
 pub(super) fn direct(context: WhatIf<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let WhatIf { forest, timelines, .. } = context;
     let (mut affected, mut removed) = (Vec::new(), HashSet::default());
     for (&launch, start) in launches.iter().zip(chain_starts(forest, timelines, launches)) {
         let each = &forest.launches[launch as usize];
         let last = each.execs.len().saturating_sub(1);
+        let is_chain = start < last;
         if let Some(call) = ScriptCall::of(forest, launch) {
             remove_launcher(forest, launch, call.child, adjustments);
-        } else if start < last {
+            affected.push(launch);
+            continue;
+        }
+        if is_chain {
             remove_execs(launch, &each.execs, start..last, adjustments);
             move_exec(launch, &each.execs, [start, last], adjustments);
             adjustments.remove_within(forest, &chains::launched_between(forest, launch, start, last));
-        } else if remove_wrapper(forest, launch, &mut removed, adjustments).is_none() {
-            let above = std::iter::successors(forest.parent(launch as usize), |wrapper| forest.parent(*wrapper));
-            let above = above.take_while(|wrapper| forest.launches[*wrapper].origin != Origin::Command);
-            if above.map_while(|it| remove_wrapper(forest, it as u32, &mut removed, adjustments)).count() == 0 {
-                continue;
-            }
         }
-        affected.push(launch);
+        let is_wrapper = !is_chain && remove_wrapper(forest, launch, &mut removed, adjustments).is_some();
+        let above = std::iter::successors(forest.parent(launch as usize), |wrapper| forest.parent(*wrapper));
+        let above = above.take_while(|wrapper| !is_wrapper && forest.launches[*wrapper].origin != Origin::Command);
+        let above = above.map_while(|it| remove_wrapper(forest, it as u32, &mut removed, adjustments)).count();
+        if is_chain || is_wrapper || above > 0 {
+            affected.push(launch);
+        }
     }
     affected
 }
