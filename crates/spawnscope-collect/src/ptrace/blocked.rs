@@ -54,6 +54,8 @@ pub(super) enum EndedBy {
     Exit,
     /// The call waits for the output of the child.
     Output,
+    /// The call reads a pipe that the exec of the child may close.
+    Exec,
     /// The call may wait for anything, but a handler of SIGCHLD interrupts it.
     Signal,
 }
@@ -88,10 +90,11 @@ pub(super) fn ended_by(
     (waits_for_several && handles_signal()).then_some(EndedBy::Signal)
 }
 
-/// Whether a call reads a pipe that is not the output of a child, such as one that the exec of the
-/// child closes. `pipes`: those of the child.
-pub(super) fn reads_other_pipe((number, [first, _]): Call, parent: Pid, pipes: impl FnOnce() -> Pipes) -> bool {
-    number == libc::SYS_read && pipe_behind(parent, first).is_some_and(|pipe| !pipes().is_written(pipe))
+/// Whether the pipe that a call reads is the output of a child; `None` if it reads none. The exec
+/// of the child may close another one. `pipes`: those of the child.
+pub(super) fn reads_output((number, [first, _]): Call, parent: Pid, pipes: impl FnOnce() -> Pipes) -> Option<bool> {
+    let pipe = pipe_behind(parent, first).filter(|_| number == libc::SYS_read)?;
+    Some(pipes().is_written(pipe))
 }
 
 /// Returns the descriptors that a call of a process waits for, to be readable.
@@ -229,8 +232,8 @@ mod tests {
         let ended_by = |call, handles| ended_by(call, own, id, || Pipes::of(id), || handles);
         let read = |fd: i32| (libc::SYS_read, [fd as u64, 0]);
         assert_eq!([ended_by(read(output), true), ended_by(read(input), true)], [Some(EndedBy::Output), None]);
-        let reads_other = |fd| reads_other_pipe(read(fd), own, || Pipes::of(id));
-        assert!(reads_other(input) && !reads_other(output));
+        let reads_output = |fd| reads_output(read(fd), own, || Pipes::of(id));
+        assert_eq!([input, output].map(reads_output), [Some(false), Some(true)]);
         let polled = [input, output].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
         let poll = |count| (libc::SYS_ppoll, [polled.as_ptr() as u64, count]);
         assert_eq!(ended_by(poll(2), false), Some(EndedBy::Output));

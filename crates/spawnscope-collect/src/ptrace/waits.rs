@@ -59,8 +59,9 @@ struct LaunchingThread {
     /// The children that have begun to exit since the last stop, while the thread was waiting for
     /// them.
     awaited: Vec<AwaitedChild>,
-    /// The child that has begun to execute a program while the thread was reading a pipe.
-    executing: Option<AwaitedChild>,
+    /// The child that has begun to execute a program while the thread was reading a pipe. If the
+    /// child closes its output before it exits, the thread then waits for the exit.
+    reading: Option<AwaitedChild>,
     sleep: Option<Sleep>,
     /// The children that have ended since the last stop and may not have been reaped.
     ended: Vec<Pid>,
@@ -167,12 +168,13 @@ impl Waits {
             return;
         }
         let awaited = self.blocked_parent(child, |watched, call, process| {
-            let is_known = watched.executing.is_some_and(|executing| executing.child == child);
+            let is_known = watched.reading.is_some_and(|reading| reading.child == child);
             let pipes = || pipes.unwrap_or_else(|| Pipes::of(child));
-            (!is_known && blocked::reads_other_pipe(call, process, pipes)).then_some(EndedBy::Output)
+            let reads_output = if is_known { None } else { blocked::reads_output(call, process, pipes) };
+            reads_output.map(|is_output| if is_output { EndedBy::Output } else { EndedBy::Exec })
         });
         if let Some((watched, awaited)) = awaited {
-            watched.executing = Some(awaited);
+            watched.reading = Some(awaited);
         }
     }
 
@@ -198,7 +200,7 @@ impl Waits {
     pub(super) fn on_executed(&mut self, child: Pid, task: TaskId, at: Nanos) -> Option<(Pid, Slice)> {
         let (_, thread) = *self.parents.get(&child)?;
         let watched = self.threads.get_mut(&thread)?;
-        let awaited = watched.executing.take_if(|executing| executing.child == child)?;
+        let awaited = watched.reading.take_if(|reading| reading.child == child && reading.ended_by == EndedBy::Exec)?;
         let still_blocked = watched.call.as_ref().and_then(blocked::call).is_some()
             && read_counters(&watched.schedstat)?.arrivals == awaited.counters.arrivals;
         let slice = if still_blocked { None } else { watched.end_wait(awaited, task, at) };
@@ -340,7 +342,7 @@ impl LaunchingThread {
             status: None,
             handles_signal: None,
             awaited: Vec::new(),
-            executing: None,
+            reading: None,
             sleep: None,
             ended: Vec::new(),
         }
@@ -355,7 +357,7 @@ impl LaunchingThread {
 
     fn restart(&mut self, now: Counters) {
         (self.at_last_stop, self.vfork_wait_ns, self.vfork_waits, self.stopped_ns) = (now, 0, 0, 0);
-        (self.executing, self.sleep) = (None, None);
+        (self.reading, self.sleep) = (None, None);
         self.awaited.clear();
         self.ended.clear();
     }
@@ -364,11 +366,12 @@ impl LaunchingThread {
     /// last stop. Its next wait is measured from then on.
     fn end_wait(&mut self, awaited: AwaitedChild, task: TaskId, at: Nanos) -> Option<Slice> {
         let now = Counters { at, ..awaited.counters };
+        let first = self.reading.filter(|reading| reading.child == awaited.child).unwrap_or(awaited);
         let slice = self.wait_for_child(&now);
         self.restart(now);
-        let wake =
-            (awaited.ended_by == EndedBy::Output).then_some(Wake { at, by: Waker::Task(task), is_certain: true });
-        Some(Slice { syscall: awaited.call, wake, ..slice? })
+        let is_read = matches!(first.ended_by, EndedBy::Output | EndedBy::Exec);
+        let wake = is_read.then_some(Wake { at, by: Waker::Task(task), is_certain: true });
+        Some(Slice { syscall: first.call, wake, ..slice? })
     }
 
     /// Returns the wait between the last stop and this one, if it was the only one apart from waits
@@ -450,12 +453,17 @@ mod tests {
     #[test]
     fn several_waits_for_one_child_are_one_wait() {
         let mut waits = Waits::default();
-        for (child, ran, ended_by) in
-            [(7, 800_000, EndedBy::Exit), (8, 3_000_000, EndedBy::Exit), (9, 800_000, EndedBy::Output)]
-        {
+        for (child, ran, ended_by, is_read) in [
+            (7, 800_000, EndedBy::Exit, false),
+            (8, 3_000_000, EndedBy::Exit, false),
+            (9, 800_000, EndedBy::Output, true),
+            // It read the output, which the child closed before it exited.
+            (10, 800_000, EndedBy::Exit, true),
+        ] {
             let counters = counters(8_000_000, ran, 200_000, 12);
             let awaited = AwaitedChild { child: Pid(child), call: None, ended_by, counters };
-            waits.threads.insert(Pid(1), LaunchingThread { awaited: vec![awaited], ..watched() });
+            let reading = is_read.then_some(AwaitedChild { ended_by: EndedBy::Output, ..awaited });
+            waits.threads.insert(Pid(1), LaunchingThread { awaited: vec![awaited], reading, ..watched() });
             waits.parents.insert(Pid(child), (Pid(1), Pid(1)));
             let task = Some(TaskId(3));
             assert_eq!(waits.on_end(Pid(6), task, Nanos(8_500_000)), None, "another child");
@@ -464,7 +472,7 @@ mod tests {
             let expected = (ran == 800_000).then_some((Nanos(1_300_000), Some(Nanos(1_000_000))));
             assert_eq!(slice.as_ref().map(|slice| (slice.off, slice.on)), expected);
             let waker = slice.and_then(|slice| slice.wake).map(|wake| wake.by);
-            assert_eq!(waker, (ended_by == EndedBy::Output).then_some(Waker::Task(TaskId(3))));
+            assert_eq!(waker, is_read.then_some(Waker::Task(TaskId(3))));
             assert_eq!(waits.threads[&Pid(1)].at_last_stop.at, Nanos(9_000_000));
         }
     }
