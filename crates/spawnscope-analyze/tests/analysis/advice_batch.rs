@@ -177,3 +177,20 @@ fn launches_with_enough_work_for_each_file_get_no_advice() {
     }
     assert!(is_silent(&advices(&serial.finish()), "many-per-launch"));
 }
+
+#[test]
+fn a_wrapper_around_a_loop_is_named_without_the_program_that_it_ran() {
+    let mut serial = Serial::with_command("/bin/bash", &["bash", "x.sh"]);
+    for number in 0..COUNT {
+        let file = format!("file{}", number % 2);
+        let line = ["nice", "-n", "1", "env", "A=1", "./slow.sh", &file];
+        let launch = serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/nice", &line)), WAIT4);
+        let loaded = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0;
+        let scripted: &[&[u8]] = &[b"/bin/bash", b"./slow.sh", file.as_bytes()];
+        serial.builder.exec_at(launch, b"./slow.sh", scripted, [1_000, 9_000, 90_000].map(|at| loaded + at));
+        let interpreter = serial.builder.text(b"/bin/bash");
+        serial.builder.recording.execs.last_mut().unwrap().interpreter = Some(interpreter);
+    }
+    let texts = texts_of(&advices(&serial.finish()));
+    assert!(texts.contains("nice -n 1 env A=1 sh -c 'for ...; do ...; done'"), "{texts}");
+}

@@ -434,6 +434,22 @@ fn with_all_options(context: &RuleContext<'_, '_>, round: &[u32]) -> String {
     words.iter().map(|word| quoted(&name(word))).collect::<Vec<_>>().join(" ")
 }
 
+/// Returns how many words of a wrapper's line come before the program that it runs. `None` if the
+/// program was not recorded, as on another machine.
+fn words_of_wrapper(context: &RuleContext<'_, '_>, index: u32) -> Option<usize> {
+    let (first, replaced) = context.launch(index).execs.split_first()?;
+    let child = context.forest().children(index as usize).first();
+    let launched = child.map_or(&[][..], |child| &context.launch(*child as u32).execs);
+    let line: Vec<_> = first.arguments().collect();
+    replaced.iter().chain(launched).rev().find_map(|exec| {
+        let words: Vec<_> = exec.arguments().collect();
+        let common = line.iter().rev().zip(words.iter().rev()).take_while(|(one, other)| one == other).count();
+        // The words of an interpreter are before those of its script.
+        let is_given = common == words.len() || exec.interpreter().is_some();
+        Some(line.len() - common).filter(|before| is_given && (1..line.len()).contains(before))
+    })
+}
+
 /// A wrapper (`sudo`, `env`, `chroot`, `ssh`) around each of many launches, although one could be
 /// around the whole loop.
 pub(super) fn in_one_wrapper(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
@@ -453,8 +469,11 @@ pub(super) fn in_one_wrapper(context: &RuleContext<'_, '_>, site: &Site<'_>) -> 
     if all.len() < MIN_REPETITIONS || !all.iter().all(|index| wrapper(index) == Some(first)) {
         return None;
     }
-    let shared = shared_line(context, &all).and_then(|line| line.before_inputs()).unwrap_or_else(|| name(first));
-    let shared = shared.strip_suffix(" sh -c").or(shared.strip_suffix(" bash -c")).unwrap_or(&shared).to_owned();
+    let shared = shared_line(context, &all).and_then(|line| match words_of_wrapper(context, all[0]) {
+        Some(words) => line.text(0..words),
+        None => line.before_inputs(),
+    });
+    let shared = shared.unwrap_or_else(|| name(first));
     let size = all.len() as u32;
     let connection = context.launch(all[0]).execs.first().and_then(connection);
     let wrapper = name(first);
