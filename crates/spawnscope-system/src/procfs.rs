@@ -105,6 +105,12 @@ pub fn arguments(pid: Pid) -> Vec<Vec<u8>> {
     }
 }
 
+/// Returns a variable of the environment with which a process began.
+pub fn variable(pid: Pid, name: &[u8]) -> Option<Vec<u8>> {
+    let variables = contents(pid, "environ").ok()?;
+    variables.split(|byte| *byte == 0).find_map(|each| Some(each.strip_prefix(name)?.strip_prefix(b"=")?.to_vec()))
+}
+
 pub fn entry_point(pid: Pid) -> Option<u64> {
     auxiliary_value(pid, libc::AT_ENTRY as usize).map(|address| address as u64)
 }

@@ -67,6 +67,17 @@ impl Place {
         Some([directory, separator, file.strip_prefix(b"./").unwrap_or(file)].concat())
     }
 
+    /// Returns the absolute paths of a file that was named when the process began, which may have
+    /// changed its directory since. Its variable PWD tells where that was, unless the launcher
+    /// chose another directory; most programs begin in that of the collector.
+    pub(crate) fn absolute_at_begin(&self, file: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+        let at_begin = std::iter::once_with(|| procfs::variable(self.process?, b"PWD"));
+        let others = at_begin.chain(std::iter::once_with(own_directory)).flatten();
+        let others = others.filter(|_| !file.is_empty() && !file.starts_with(b"/"));
+        let in_others = others.filter_map(|other| Place { directory: Some(other), ..Place::default() }.absolute(file));
+        self.absolute(file).into_iter().chain(in_others)
+    }
+
     /// Returns where a file may be opened: through the process, which may have another root, or as
     /// it is called if the process has ended.
     fn reachable(&self, path: &[u8]) -> impl Iterator<Item = PathBuf> {

@@ -51,17 +51,34 @@ impl Functions {
     /// Returns the file that defines the current function, if one is found. `None` if the script
     /// cannot be read.
     pub(crate) fn file_of(&mut self, call: &Call<'_>, place: &Place, sources: &mut Sources) -> Option<Option<Vec<u8>>> {
-        let path = place.absolute(call.script)?;
-        let stamp = sources.read(&path, place).map(|source| source.stamp);
-        let is_new = |stamp: &Stamp| self.0.get(&path).is_none_or(|script| script.stamp != *stamp);
+        let mut found = None;
+        for path in place.absolute_at_begin(call.script) {
+            found = self.file_below(&path, call, place, sources).or(found);
+            if let Some(Some(_)) = found {
+                break;
+            }
+        }
+        found
+    }
+
+    /// Returns the file that defines the current function, if the script has this path.
+    fn file_below(
+        &mut self,
+        path: &[u8],
+        call: &Call<'_>,
+        place: &Place,
+        sources: &mut Sources,
+    ) -> Option<Option<Vec<u8>>> {
+        let stamp = sources.read(path, place).map(|source| source.stamp);
+        let is_new = |stamp: &Stamp| self.0.get(path).is_none_or(|script| script.stamp != *stamp);
         if let Some(stamp) = stamp.filter(is_new) {
             if self.0.len() >= MAX_SCRIPTS {
                 self.0.clear();
             }
-            self.0.insert(path.clone(), Script::new(&path, stamp, place, sources));
+            self.0.insert(path.to_owned(), Script::new(path, stamp, place, sources));
         }
         // A process that has ended no longer leads to its root: what is known remains.
-        let script = self.0.get_mut(&path)?;
+        let script = self.0.get_mut(path)?;
         if let Some(reading) = place.absolute(call.reading) {
             script.add(&reading, place, sources);
         }
@@ -243,7 +260,9 @@ fn expansion_bytes(first: u8, rest: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
     use std::os::unix::ffi::OsStrExt as _;
+    use std::process::Stdio;
 
     use super::*;
 
@@ -314,5 +333,26 @@ mod tests {
         for function in ["e", "f"] {
             assert_eq!(file_of("elsewhere/d", function, 1).as_deref(), Some(function));
         }
+    }
+
+    #[test]
+    fn a_script_is_found_after_it_has_changed_its_directory() {
+        let [began, now] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let script = began.path().join("main");
+        std::fs::write(&script, "own() {\n").unwrap();
+        // Where the process is now, another file has this name.
+        std::fs::write(now.path().join("main"), "other() {\n").unwrap();
+        let mut cat = std::process::Command::new("cat");
+        cat.env("PWD", began.path()).current_dir(now.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = cat.spawn().unwrap();
+        // The environment is complete once the program runs.
+        process.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        process.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let place = Place::of(spawnscope_data::event::Pid(process.id().cast_signed()));
+        let call = Call { script: b"./main", reading: b"", function: b"own", function_line: 1 };
+        let found = Functions::default().file_of(&call, &place, &mut Sources::default());
+        drop(process.stdin.take());
+        process.wait().unwrap();
+        assert_eq!(found, Some(Some(script.as_os_str().as_bytes().to_vec())));
     }
 }
