@@ -132,6 +132,13 @@ impl<'a> Forest<'a> {
         Nanos(within.map(|(since, until)| (*until).min(to).since(from.max(*since)).0).sum())
     }
 
+    /// Returns how long the collector stopped the first threads of a launch and its descendants. It
+    /// counts twice when it stopped two of them at once.
+    pub(crate) fn stopped_below(&self, index: usize) -> Nanos {
+        let stops = self.walk(&[index]).flat_map(|step| self.stops.items_of(step.index));
+        Nanos(stops.map(|(since, until)| until.since(*since).0).sum())
+    }
+
     pub fn index_of(&self, id: LaunchId) -> Option<usize> {
         self.ids.index_of(id.0.cast_signed())
     }

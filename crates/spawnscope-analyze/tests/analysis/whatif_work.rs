@@ -92,13 +92,17 @@ fn another_program_runs_for_its_share_of_the_time() {
 #[test]
 fn a_serial_loop_runs_several_jobs_at_a_time() {
     let spans = Spans { run: 9_000_000, ..Spans::USUAL };
-    let (recorded, launches) = loop_of(20, &spans);
+    let (mut recorded, launches) = loop_of(20, &spans);
     let half = 20 * spans.total() / 2;
     // The launches only compute, and there are two CPUs.
     for (jobs, tolerance) in [(2, half / 50), (8, half / 20)] {
-        let predicted = predict(&recorded, &Default::default(), &[(Change::Jobs(jobs), &launches)]);
-        let saving = predicted.wall.since(predicted.predicted).0;
-        assert!(saving.abs_diff(half) < tolerance, "{jobs} jobs: {saving} of {half}");
+        for _ in 0..2 {
+            let predicted = predict(&recorded, &Default::default(), &[(Change::Jobs(jobs), &launches)]);
+            let saving = predicted.wall.since(predicted.predicted).0;
+            assert!(saving.abs_diff(half) < tolerance, "{jobs} jobs: {saving} of {half}");
+            // A collector may know the CPU time only up to the exit.
+            recorded.0.launches.iter_mut().for_each(|row| row.cpu = None);
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use super::batch::groups;
 use super::removal::WORK_SPREAD;
 use super::start_up::{FixedPart, StartUps};
 use crate::model::grouped::grouped;
+use crate::model::launch::Launch;
 use crate::model::phases::Phase;
 use crate::model::timeline::{ThreadIndex, Timelines, run_queue_span, runnable};
 use crate::model::tree::Forest;
@@ -162,10 +163,7 @@ pub(super) fn jobs(context: WhatIf<'_, '_>, launches: &[u32], jobs: u32, adjustm
             continue;
         }
         let serial = serial_launches(forest, &group);
-        let spans: Vec<u64> = serial
-            .iter()
-            .map(|launch| forest.launches[*launch as usize].total(forest.end).unwrap_or_default().0)
-            .collect();
+        let spans: Vec<u64> = serial.iter().map(|launch| span_without_stops(context, *launch).0).collect();
         let total: u64 = spans.iter().sum();
         if serial.len() < 2 || total == 0 {
             continue;
@@ -192,6 +190,13 @@ pub(super) fn jobs(context: WhatIf<'_, '_>, launches: &[u32], jobs: u32, adjustm
     affected
 }
 
+/// Returns how long a launch takes without the stops of the recorder, but no less than it works.
+fn span_without_stops(context: WhatIf<'_, '_>, launch: u32) -> Nanos {
+    let total = context.launch(launch).total(context.forest.end).unwrap_or_default();
+    let worked = Nanos(cpu_usage(context, &[launch])[0] as u64);
+    total.since(context.forest.stopped_below(launch as usize)).max(worked.min(total))
+}
+
 /// Returns the launches of one process that start after all earlier ones have ended.
 fn serial_launches(forest: &Forest<'_>, group: &[u32]) -> Vec<u32> {
     let mut latest = Nanos(0);
@@ -212,11 +217,20 @@ pub(crate) fn cpu_usage(context: WhatIf<'_, '_>, launches: &[u32]) -> [f64; 2] {
     let tops: Vec<usize> = launches.iter().map(|launch| *launch as usize).collect();
     let (mut worked, mut waited) = (0.0, 0.0);
     for step in context.forest.walk(&tops) {
-        worked += context.forest.launches[step.index].cpu.get().unwrap_or_default().0 as f64;
+        worked += cpu_time(context.launch(step.index as u32)).0 as f64;
         let waits = context.timelines.slices(step.index as ThreadIndex);
         waited += waits.iter().filter_map(|slice| Some(run_queue_span(&slice)?.0 as f64)).sum::<f64>();
     }
     [worked, waited]
+}
+
+/// Returns the CPU time of a launch. Some collectors do not see that of the teardown, which hardly
+/// waits.
+fn cpu_time(launch: &Launch<'_>) -> Nanos {
+    launch.cpu.get().unwrap_or_else(|| {
+        let until_exit = launch.cpu_phases.sum(Phase::ALL).unwrap_or_default();
+        Nanos(until_exit.0 + launch.phases.get(Phase::Teardown).unwrap_or_default().0)
+    })
 }
 
 /// Returns how long spans of work take if each starts in the first free slot of `slots`.

@@ -73,7 +73,7 @@ pub(super) fn of_work(context: &RuleContext<'_, '_>, site: &Site<'_>, min_work: 
     let [mut all, mut tops] = [0, 1].map(|at| pairs.iter().map(|pair| pair[at]).collect::<Vec<u32>>());
     all.sort_unstable();
     tops.sort_unstable();
-    let idle = idle_cpus(context, *all.first()?, *all.last()?)?;
+    let idle = idle_cpus(context, &all)?;
     let jobs = jobs_of(context, &all);
     if jobs < 2 || idle < MIN_IDLE_CPUS || takes_lock(context, &all) {
         return None;
@@ -132,15 +132,19 @@ fn with_subshells(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<[u32; 2]> {
 /// Returns how many launches can run at a time: as many as there are CPUs, and more if they mostly
 /// wait for something else while they run.
 fn jobs_of(context: &RuleContext<'_, '_>, all: &[u32]) -> u32 {
-    let cpus = context.whatif.replay.cpus;
-    let run = context.total_phase(all, Phase::Run).0 as f64;
+    let (cpus, forest) = (context.whatif.replay.cpus, context.forest());
     // A reader in a pipeline waits for its writer, which would have to run at the same time, too.
-    if all.iter().filter(|index| writer_of(context.forest(), **index).is_some()).count() * 2 > all.len() {
+    if all.iter().filter(|index| writer_of(forest, **index).is_some()).count() * 2 > all.len() {
         return cpus;
     }
     // Stops for a tracer are no waits.
+    let indexes = || all.iter().map(|index| *index as usize);
+    let own: u64 = indexes().map(|index| forest.stopped(index, Nanos(0), forest.end).0).sum();
+    let stopped: u64 = indexes().map(|index| forest.stopped_below(index).0).sum();
+    let run = context.total_phase(all, Phase::Run).0.saturating_sub(stopped.saturating_sub(own)) as f64;
+    let spent = context.spent_on(all).0.saturating_sub(stopped).max(1) as f64;
     let waiting = run - cpu_usage(context.whatif, all).iter().sum::<f64>() * context.recording.max_slowdown();
-    let share = 1.0 - waiting / context.spent_on(all).0.max(1) as f64;
+    let share = 1.0 - waiting / spent;
     let most = MAX_WAITING.min(all.len() as u32).max(cpus);
     if share < MOSTLY { ((f64::from(cpus) / share.max(0.01)) as u32).min(most) } else { cpus }
 }
@@ -209,17 +213,20 @@ fn may_write_same_file(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     })
 }
 
-/// Returns the mean number of idle CPUs from the start of one launch to the end of another.
-fn idle_cpus(context: &RuleContext<'_, '_>, first: u32, last: u32) -> Option<f64> {
-    let (from, to) = (context.launch(first).start()?, context.launch(last).end().unwrap_or(context.forest().end));
+/// Returns the mean number of idle CPUs from the start of the first launch to the end of the last,
+/// without the time in which a tracer stopped them.
+fn idle_cpus(context: &RuleContext<'_, '_>, all: &[u32]) -> Option<f64> {
+    let (forest, cpus) = (context.forest(), f64::from(context.whatif.replay.cpus));
+    let (from, to) = (context.launch(*all.first()?).start()?, context.launch(*all.last()?).end().unwrap_or(forest.end));
     let timelines = context.timelines();
     let threads = 0..timelines.threads.len() as u32;
     let busy: u64 = threads
         .flat_map(|thread| timelines.slices(thread).iter())
         .map(|slice| slice.off.min(to).since(beginning(&slice).max(from)).0)
         .sum();
-    let span = to.since(from).0.max(1);
-    Some(f64::from(context.whatif.replay.cpus) - busy as f64 / span as f64)
+    let stopped: u64 = all.iter().map(|index| forest.stopped_below(*index as usize).0).sum();
+    let span = to.since(from).0.saturating_sub(stopped).max(1);
+    Some((cpus - busy as f64 / span as f64).max(0.0))
 }
 
 /// Whether launches run a program that is known to take a lock, or wait for a lock on a file,
