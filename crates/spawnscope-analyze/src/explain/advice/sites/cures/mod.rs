@@ -9,6 +9,7 @@ mod many;
 mod once;
 pub(super) mod parallel;
 pub(super) mod resident;
+mod wrapper;
 
 use std::collections::BTreeMap;
 
@@ -57,7 +58,7 @@ const ALL: [CureOf; 10] = [
     resident::cure,
     many::cure,
     many::together,
-    many::in_one_wrapper,
+    wrapper::cure,
     in_language::small_programs,
     in_language::lines,
     without_shell,
