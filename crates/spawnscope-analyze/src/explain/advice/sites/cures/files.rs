@@ -187,7 +187,7 @@ pub(super) fn snippet(key: &BatchKey, argv: &[Vec<u8>], input: &str, size: usize
         ("file", file),
         ("destination", &destination),
         ("without", &format!("{program}{options}{target}")),
-        ("files", if is_sh { "*" } else { "\"${files[@]}\"" }),
+        ("files", if is_sh { "FILES..." } else { "\"${files[@]}\"" }),
     ];
     let several = if batches > 1 { "several" } else { "" };
     let directory = if key.has_destination { "directory" } else { "" };
