@@ -85,6 +85,33 @@ fn several_questions_to_one_program_are_one_finding() {
 }
 
 #[test]
+fn questions_in_turn_about_each_value_of_the_input_are_asked_at_once() {
+    let both = |lines: &[&[&str]; 2]| {
+        let mut serial = Serial::with_command(BASH[0], BASH);
+        for _ in 0..COUNT {
+            for (number, line) in (2..).zip(lines) {
+                let path = format!("/usr/bin/{}", line[0]);
+                let launch = serial.launch_waiting(&Spans::USUAL, Some((&path, line)), READ);
+                let line = serial.builder.line(Language::Bash, "deploy.sh", number, "");
+                serial.builder.set_call_chain(launch, &[line]);
+            }
+        }
+        let found = advices(&serial.finish()).worth.into_iter().flat_map(Advice::separated);
+        found
+            .filter(|advice| advice.finding.rule == "many-per-launch")
+            .map(|advice| fix_of(&advice))
+            .collect::<Vec<_>>()
+    };
+    let values = both(&[&["jq", "-r", ".id"], &["jq", "-r", ".name"]]);
+    assert!(
+        matches!(&values[..], [all, each] if all.contains("one jq for all") && each.contains("eval")),
+        "{values:?}"
+    );
+    let commit = both(&[&["git", "log", "-1", "--format=%s", "HEAD"], &["git", "log", "-1", "--format=%an", "HEAD"]]);
+    assert!(!commit.iter().any(|fix| fix.contains("once for all")), "no other commit: {commit:?}");
+}
+
+#[test]
 fn command_lines_with_the_same_beginning_are_distinguished() {
     let options = "core.preloadindex=true,log.showSignature=false,color.ui=false";
     let lines: [&[&str]; 2] =

@@ -188,11 +188,17 @@ fn is_loop_foreign(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     makers.len() > 1 && in_loops * 2 <= all.len() && foreign_code(context, &makers).is_some()
 }
 
-/// Whether launches ask about different items: in their arguments or, if they are parts of
-/// pipelines, on their standard input. Each temporary file is another one.
+/// Whether launches ask about different items: in their arguments or on their standard input, if
+/// they are parts of pipelines or ask several questions in turn. Each temporary file is another
+/// one.
 fn have_own_inputs(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let command = context.launch(all[0]).command.name;
     let in_pipelines = all.iter().filter(|index| writer_of(context.forest(), **index).is_some()).count();
-    are_distinct(context, all) || in_pipelines * 2 > all.len() || context.launch(all[0]).command.name == b"mktemp"
+    let is_fed_in_turn = || {
+        let is_input = has_property(command, "changing") && has_property(command, "reads");
+        is_input && rounds(context, all).is_some_and(|rounds| (rounds.size as usize) < all.len())
+    };
+    are_distinct(context, all) || in_pipelines * 2 > all.len() || command == b"mktemp" || is_fed_in_turn()
 }
 
 fn are_distinct(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
