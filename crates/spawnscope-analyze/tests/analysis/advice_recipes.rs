@@ -165,6 +165,39 @@ fn options_of_pairs_are_not_dropped() {
     }
 }
 
+/// Returns the line of the advice on a script that looks items up in one file which has this word.
+fn look_up_with(shell: &str, words: &[&str], word: &str) -> String {
+    let mut serial = Serial::with_command(shell, &[shell, "x.sh"]);
+    for number in 0..COUNT {
+        let words: Vec<String> = words.iter().map(|word| word.replace('@', &number.to_string())).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        serial.launch_waiting(&Spans::USUAL, Some((words[0], &words)), READ);
+    }
+    let fix = fix_of(&only(&advices(&serial.finish()), "many-per-launch"));
+    fix.lines().find(|line| line.contains(word)).unwrap_or_else(|| panic!("{fix}")).trim().to_owned()
+}
+
+#[test]
+fn a_file_in_which_items_are_looked_up_is_read_once() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a map"), "one 1st more\n\n* star\ntwo 2nd\n").unwrap();
+    let words: [&[&str]; 2] = [&["grep", "^k@ ", "a map"], &["sed", "-n", "s/^k@ //p", "a map"]];
+    for words in words {
+        let read = look_up_with("/bin/bash", words, "typeset");
+        let print = "for x in two missing '*'; do echo \"$x=${table[$x]}\"; done";
+        let mut bash = Command::new("bash");
+        let output = bash.args(["-ec", &format!("{read}\n{print}")]).current_dir(directory.path()).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "two=2nd\nmissing=\n*=star\n", "{output:?}");
+        let look_up =
+            look_up_with("/bin/dash", words, "awk '").replace("ITEMS", "-").replace("...", "echo \"$key=$value\"");
+        let output = run(&format!("{{ printf 'two\\nmissing\\n*\\n' | {look_up}; }}"), directory.path(), &[]);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "two=2nd\nmissing=\n*=star\n", "{output:?}");
+    }
+    let mut fill_in = for_each(0, &["sed", "s/NAME/k@/", "template"]);
+    fill_in.worth.retain(|advice| fix_of(advice).contains("read the file once"));
+    assert!(fill_in.worth.is_empty(), "it prints the whole file");
+}
+
 /// Returns the advice on a `#!` script, of which a fork launches a program for each of `COUNT`
 /// inputs, as the stages of a pipeline do.
 fn in_a_pipeline(interpreter: &str, program: &str) -> String {

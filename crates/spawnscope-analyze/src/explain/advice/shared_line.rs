@@ -84,6 +84,19 @@ impl SharedLine {
         (!is_output && !is_job).then(|| self.with_inputs(INPUTS))
     }
 
+    /// Returns the last word, quoted for a shell, if it is the same file each time and another word
+    /// differs.
+    pub(super) fn file_of_each(&self) -> Option<String> {
+        let file =
+            self.words.last()?.as_deref().filter(|word| is_path(word.as_bytes()) || !is_flag(word.as_bytes()))?;
+        (self.differing() == 1 && self.words.len() > 2).then(|| quoted(file))
+    }
+
+    /// Whether all launches have a word.
+    pub(super) fn has(&self, word: &str) -> bool {
+        self.words().any(|shared| shared == Some(word))
+    }
+
     /// Whether the word that differs ends a list of paths, or of files of a program that takes
     /// several.
     pub(super) fn ends_with_operand(&self, takes_many: bool) -> bool {

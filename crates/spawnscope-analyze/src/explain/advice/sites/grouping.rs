@@ -176,7 +176,7 @@ pub(super) fn have_own_places(context: &RuleContext<'_, '_>, all: &[u32]) -> boo
 }
 
 /// Whether a shell reads the output of a launch, perhaps through a filter.
-fn is_question(context: &RuleContext<'_, '_>, index: u32) -> bool {
+pub(super) fn is_question(context: &RuleContext<'_, '_>, index: u32) -> bool {
     let subshell =
         context.forest().parent(index as usize).filter(|parent| context.launch(*parent as u32).is_fork_without_exec());
     context.is_captured(index) || subshell.is_some_and(|subshell| context.is_captured(subshell as u32))

@@ -2,11 +2,11 @@
 //! other known programs the form of their manual, and all others their own shared arguments, with
 //! an "if".
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::super::grouping::{Difference, Rounds, have_own_places, rounds};
+use super::super::grouping::{Difference, Rounds, have_own_places, is_question, rounds};
 use super::resident::FrontEnd;
-use super::{MANY, are_lines_of_a_language, files, finding, shared_line};
+use super::{MANY, are_lines_of_a_language, files, finding, removing, shared_line};
 use crate::explain::advice::context::{MIN_REPETITIONS, RuleContext};
 use crate::explain::advice::edit::{Form, answers_each_line, one_process};
 use crate::explain::advice::edits::shell_edits;
@@ -26,7 +26,7 @@ use crate::patterns::pipeline::{PipelineUnit, overlap, writer_of};
 use crate::patterns::programs;
 use crate::patterns::programs::{has_property, subcommand_of, version_has_property};
 use crate::patterns::runtimes::Runtime;
-use crate::patterns::shells::{command_of, is_shell, needless_shell};
+use crate::patterns::shells::{Dialect, command_of, is_shell, needless_shell};
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::{Language, Nanos};
@@ -50,7 +50,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Fin
     if context.launch(site.launches[0]).execs.first().and_then(command_of).is_some() {
         return of_items(context, site).filter(|_| are_lines_of_a_language(context, site));
     }
-    let of_files = of_files(context, site).or_else(|| of_pairs(context, site));
+    let of_files = of_files(context, site).or_else(|| of_pairs(context, site)).or_else(|| of_look_ups(context, site));
     let has_one_input =
         || rounds(context, &site.launches).is_some_and(|rounds| rounds.size as usize == site.launches.len());
     let known = of_files.or_else(|| of_items(context, site).filter(|_| !has_one_input()));
@@ -109,6 +109,48 @@ fn of_files(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
         .recipe(context, "many-files", &[case(is_open, "open")], &values)
         .predicted_by_all(changes.collect(), with);
     Some(finding)
+}
+
+/// A program that looks items up in a file, always the same one, for a parent that reads what it
+/// prints.
+fn of_look_ups(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
+    let all = &site.launches;
+    let command = context.launch(all[0]).command.name;
+    let line = shared_line(context, all).filter(|_| has_property(command, "selects"))?;
+    let file = line.file_of_each().filter(|_| !has_property(command, "prints-all") || line.has("-n"))?;
+    let runtime = Runtime::of_parent(context.forest(), all[0]);
+    // make reads no files, and a CMake script hardly does.
+    if all.len() < MIN_REPETITIONS
+        || matches!(runtime, Runtime::Make | Runtime::CMake)
+        || !are_distinct(context, all)
+        || !all.iter().all(|index| is_question(context, *index))
+    {
+        return None;
+    }
+    let removed = all.iter().map(|index| with_filters(context, *index)).collect::<Option<BTreeSet<u32>>>()?;
+    let dialect = Dialect::of_parent(context.forest(), all[0] as usize).map(|dialect| format!("{dialect:?}"));
+    let finding = finding(context, site, MANY, " to look items up in one file", all.clone()).recipe(
+        context,
+        "many-look-ups",
+        &[dialect.as_deref().unwrap_or_default()],
+        &[("file", &file)],
+    );
+    Some(removing(context, finding, removed.into_iter().collect()))
+}
+
+/// Returns the `$( )` around a launch and the filters of what it prints, or the launch itself if it
+/// is in none. `None` if the `$( )` runs other programs.
+fn with_filters(context: &RuleContext<'_, '_>, index: u32) -> Option<u32> {
+    let forest = context.forest();
+    let subshell = forest.parent(index as usize).filter(|it| context.launch(*it as u32).is_fork_without_exec());
+    let Some(subshell) = subshell else { return Some(index) };
+    // Commands of a loop run one after the other.
+    let is_filter = |other: usize| {
+        let is_in_pipeline = overlap(forest, index as usize, other) && overlap(forest, other, index as usize);
+        is_in_pipeline && has_property(context.launch(other as u32).command.name, "filter")
+    };
+    let others = || forest.children(subshell).iter().copied().filter(|child| *child != index as usize);
+    others().all(is_filter).then_some(subshell as u32)
 }
 
 /// A known program that is asked about one item at a time.
