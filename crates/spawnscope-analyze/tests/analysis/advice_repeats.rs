@@ -4,7 +4,7 @@ use spawnscope_analyze::explain::advice::{Advice, AdviceList};
 use spawnscope_data::event::{Language, Nanos};
 
 use crate::builder::Spans;
-use crate::recordings::fix_of;
+use crate::recordings::{fix_of, substitution_recording};
 use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
 
 const COUNT: u64 = 30;
@@ -82,6 +82,16 @@ fn several_questions_to_one_program_are_one_finding() {
     let advice = only(&advice_on_repeats(BASH, &lines, READ), "once");
     assert!(advice.finding.title.ends_with("git 60 times with only 2 different command lines"));
     assert_eq!(advice.saving[0], Nanos(2 * (COUNT - 1) * Spans::USUAL.total()));
+}
+
+#[test]
+fn a_question_whose_answer_is_filtered_in_the_same_way_is_asked_once_with_the_filter() {
+    let feeder: &[&str] = &["getent", "passwd", "0"];
+    let found = advices(&substitution_recording("bash", COUNT, Some(feeder), &["cut", "-d:", "-f1"]));
+    let once = only(&found, "once");
+    // The `$( )` is not needed, which takes longer than its pipeline.
+    assert!(once.saving[0] > Nanos((COUNT - 1) * 2 * Spans::USUAL.total()), "{once:?}");
+    assert!(found.worth.iter().all(|advice| advice.finding.rule == "once"), "one cause: {found:?}");
 }
 
 #[test]

@@ -214,6 +214,11 @@ pub(crate) fn substitution_recording(
                 let forked = begin + 520_000;
                 serial.slices.push(slice(child.0, created_at + 20_000, forked, [sed_gone - forked, 0], WAIT4, waker));
                 serial.slices.push(ended(child.0, sed_gone, zombie));
+            } else if child == sed && feeder.is_some() {
+                let (_, echo_gone) = lifetime(&mut serial.builder, echo);
+                let off = echo_gone - 200_000;
+                serial.slices.push(slice(child.0, created_at + 20_000, off, [200_000, 0], READ, woken_by(echo)));
+                serial.slices.push(ended(child.0, echo_gone, zombie));
             } else {
                 serial.slices.push(ended(child.0, created_at + 20_000, zombie));
             }

@@ -140,7 +140,7 @@ fn of_look_ups(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding
 
 /// Returns the `$( )` around a launch and the filters of what it prints, or the launch itself if it
 /// is in none. `None` if the `$( )` runs other programs.
-fn with_filters(context: &RuleContext<'_, '_>, index: u32) -> Option<u32> {
+pub(super) fn with_filters(context: &RuleContext<'_, '_>, index: u32) -> Option<u32> {
     let forest = context.forest();
     let subshell = forest.parent(index as usize).filter(|it| context.launch(*it as u32).is_fork_without_exec());
     let Some(subshell) = subshell else { return Some(index) };

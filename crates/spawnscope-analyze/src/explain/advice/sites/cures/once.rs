@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::many::{are_watching, reader_of};
+use super::many::{are_watching, reader_of, with_filters};
 use super::{ONCE, finding, removing, shared_line};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edits;
@@ -43,8 +43,6 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Fin
     if all.is_empty() || (all.len() - questions.len()) * 100 < site.launches.len() * MIN_REPEATED_PERCENT {
         return None;
     }
-    let mut repeated: Vec<u32> = questions.values().flat_map(|launches| &launches[1..]).copied().collect();
-    repeated.sort_unstable();
     let has_certain_answers = all.iter().all(|index| context.has_certain_answer(*index));
     let with = match questions.len() {
         1 => " with the same arguments".to_owned(),
@@ -53,7 +51,25 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Fin
     let is_sure = is_sure && (Runtime::of_parent(context.forest(), all[0]) != Runtime::Make || has_certain_answers);
     let finding = finding(context, site, ONCE, &with, all.clone()).evidence_lines(lines(context, &questions));
     let finding = with_fix(context, finding, &all, questions.len() > 1, is_sure);
-    Some(removing(context, finding, repeated))
+    Some(removing(context, finding, needless(context, &questions)))
+}
+
+/// Returns the launches that repeat questions. A `$( )` is among them if the filters in it are
+/// repeated, too.
+fn needless(context: &RuleContext<'_, '_>, questions: &BTreeMap<Question<'_>, Vec<u32>>) -> Vec<u32> {
+    let mut needless = BTreeSet::new();
+    for launches in questions.values() {
+        let mut known = BTreeSet::new();
+        for (position, index) in launches.iter().enumerate() {
+            let whole = with_filters(context, *index).unwrap_or(*index);
+            let children = context.forest().children(whole as usize).iter().filter(|_| whole != *index);
+            let lines: Option<Vec<&[u8]>> =
+                children.map(|child| Some(context.launch(*child as u32).execs.last()?.argv())).collect();
+            let is_known = !known.insert(lines.clone()) && lines.is_some();
+            needless.extend((position > 0).then_some(if is_known { whole } else { *index }));
+        }
+    }
+    needless.into_iter().collect()
 }
 
 /// Returns the questions that are asked again, each with its launches, and whether their answers
