@@ -44,7 +44,9 @@ impl SharedLine {
         let is_flag = |(at, word): (usize, &&[u8])| words[at].is_none() && options[at].is_empty() && is_flag(word);
         let differs_in_options = lines.iter().any(|line| line.iter().enumerate().any(is_flag));
         let program = context.launch(*all.first()?).command.name;
+        let ends_with_files = || has_property(program, "names-files") && words.last() == Some(&None);
         let are_files = has_property(program, "many")
+            || ends_with_files()
             || lines.iter().all(|line| {
                 let mut own = line.iter().zip(&words).filter(|(_, shared)| shared.is_none());
                 own.all(|(word, _)| is_path(word))

@@ -181,7 +181,8 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Finding> {
         _ => format!(" ({}), once per item", name(&programs::label(written, subcommand))),
     };
     let option = batch_option(context, (command, site.parent), subcommand, &all, MAX_BATCH);
-    let line = shared_line(context, &all).filter(|line| line.ends_with_operand(has_property(command, "many")));
+    let takes_many = has_property(command, "many") || has_property(command, "names-files");
+    let line = shared_line(context, &all).filter(|line| line.ends_with_operand(takes_many));
     let line = line.map(|line| line.with_inputs(&format!("{}S...", line.input().to_uppercase())));
     let reader = program_of_reader(context, all[0]);
     let reader = reader.filter(|reader| has_property(reader, "aggregates") && !is_for_reader).map(name);
